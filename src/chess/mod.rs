@@ -1,0 +1,1 @@
+//! Rules and notation. Knows nothing of networks or search.

@@ -1,0 +1,1 @@
+//! Owns options, network and search; turns commands into events. Never parses or prints UCI.

@@ -1,0 +1,1 @@
+//! The boundary between search and networks: leaves in, evaluations out. Never a tensor.

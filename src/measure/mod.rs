@@ -1,0 +1,1 @@
+//! Matches, statistics and reports. Never speaks to a GUI.

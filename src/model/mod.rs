@@ -1,0 +1,1 @@
+//! Networks in libtorch. Never a search tree, never stdout.

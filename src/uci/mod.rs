@@ -1,0 +1,1 @@
+//! Our side of the UCI protocol. Never searches or evaluates by itself.
