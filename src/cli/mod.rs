@@ -63,6 +63,7 @@ fn command() -> clap::Command {
             let arg = Arg::new(option_id(spec.key))
                 .long(spec.flag())
                 .global(true)
+                .allow_negative_numbers(true)
                 .value_name(spec.uci)
                 .help_heading("Options (see also: simurgh describe --options)")
                 .hide(!COMMON.contains(&spec.key))
