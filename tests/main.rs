@@ -1,0 +1,3 @@
+//! The one integration binary, so that libtorch is linked once. Each module is a subject of its own.
+
+mod tidy;
