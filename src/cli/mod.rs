@@ -1,5 +1,9 @@
 //! One file per subcommand; turns flags into calls of the other rooms. Decides nothing about chess.
 
+mod backendbench;
+mod describe;
+mod raw;
+
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -17,7 +21,12 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    Raw(raw::Raw),
+    #[command(name = "backendbench")]
+    BackendBench(backendbench::BackendBench),
+    Describe(describe::Describe),
+}
 
 /// Options whose flags `--help` shows; `describe --options` lists them all.
 const COMMON: &[&str] = &[
@@ -47,10 +56,12 @@ pub fn main() -> ExitCode {
 
 fn run(matches: &ArgMatches) -> Result<()> {
     let cli = Cli::from_arg_matches(matches)?;
-    let _options = options(matches)?;
+    let options = options(matches)?;
     match cli.command {
         None => Ok(()),
-        Some(command) => match command {},
+        Some(Command::Raw(args)) => raw::run(&args, &options),
+        Some(Command::BackendBench(args)) => backendbench::run(&args, &options),
+        Some(Command::Describe(args)) => describe::run(&args, &options),
     }
 }
 

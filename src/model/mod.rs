@@ -1,1 +1,158 @@
-//! Networks in libtorch. Never a search tree, never stdout.
+//! Networks in libtorch: weight files, towers and attention bodies, backends. Never a search tree,
+//! never stdout.
+
+mod assemble;
+mod backend;
+mod embedded;
+mod error;
+mod file;
+mod format;
+mod heads;
+mod layer;
+mod proto;
+mod settings;
+mod torch;
+mod weights;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pub use backend::TorchBackend;
+pub use embedded::embedded;
+pub use error::ModelError;
+pub use format::{Activation, BodyKind, InputEmbedding, NetFormat};
+pub use heads::{PolicyHead, ValueHead};
+pub use settings::{ModelOptions, Precision};
+pub use weights::{Body, NetworkWeights, Policy};
+
+use crate::eval::Backend;
+use crate::options::Options;
+
+/// Where a network comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A file.
+    File(PathBuf),
+    /// The network inside the binary; see [`embedded()`].
+    Embedded,
+}
+
+impl Source {
+    /// The file the options name, else the embedded network, if there is one. A relative path is tried from
+    /// the working directory, then from the binary's.
+    pub fn of_options(options: &Options) -> Option<Source> {
+        let name = options.weights.trim();
+        if name.is_empty() {
+            return embedded().map(|_| Source::Embedded);
+        }
+        let path = PathBuf::from(name);
+        let beside = std::env::current_exe()
+            .ok()
+            .and_then(|exe| Some(exe.parent()?.join(&path)));
+        Some(Source::File(match beside {
+            Some(beside) if !path.exists() && beside.exists() => beside,
+            _ => path,
+        }))
+    }
+}
+
+/// A network file that was read, with what it says of itself.
+#[derive(Debug)]
+pub struct NetworkFile {
+    name: String,
+    net: proto::Net,
+}
+
+impl NetworkFile {
+    /// Reads a network; the weights are checked by [`NetworkFile::weights`].
+    ///
+    /// # Errors
+    /// When the file cannot be read or is no network.
+    pub fn read(source: &Source) -> Result<NetworkFile, ModelError> {
+        match source {
+            Source::File(path) => {
+                let name = path.file_name().map_or_else(
+                    || path.display().to_string(),
+                    |name| name.to_string_lossy().into_owned(),
+                );
+                let net = file::read(path, &name)?;
+                Ok(NetworkFile { name, net })
+            }
+            Source::Embedded => {
+                let (name, bytes) = embedded().ok_or_else(|| ModelError::NotANetwork {
+                    name: "embedded".to_owned(),
+                    reason: "this binary was built without one".to_owned(),
+                })?;
+                NetworkFile::parse(bytes.to_vec(), name)
+            }
+        }
+    }
+
+    /// Reads a network from the bytes of its file.
+    ///
+    /// # Errors
+    /// When the bytes are no network.
+    pub fn parse(bytes: Vec<u8>, name: &str) -> Result<NetworkFile, ModelError> {
+        Ok(NetworkFile {
+            name: name.to_owned(),
+            net: file::parse(bytes, name)?,
+        })
+    }
+
+    /// All weights with the chosen heads, every tensor checked.
+    ///
+    /// # Errors
+    /// Names what is unknown, missing, of the wrong size or not a number.
+    pub fn weights(
+        &self,
+        policy_head: PolicyHead,
+        value_head: ValueHead,
+    ) -> Result<NetworkWeights, ModelError> {
+        heads::assemble(&self.net, &self.name, policy_head, value_head)
+    }
+
+    /// The policy heads in the file.
+    pub fn policy_heads(&self) -> Vec<PolicyHead> {
+        self.net
+            .weights
+            .as_deref()
+            .map_or_else(Vec::new, heads::policy_heads)
+    }
+
+    /// The value heads in the file.
+    pub fn value_heads(&self) -> Vec<ValueHead> {
+        self.net
+            .weights
+            .as_deref()
+            .map_or_else(Vec::new, heads::value_heads)
+    }
+
+    /// The oldest Lc0 that reads the file.
+    pub fn min_version(&self) -> Option<(u32, u32, u32)> {
+        let version = self.net.min_version.as_deref()?;
+        let part = |part: Option<u32>| part.unwrap_or(0);
+        Some((
+            part(version.major),
+            part(version.minor),
+            part(version.patch),
+        ))
+    }
+
+    /// The licence the file states.
+    pub fn license(&self) -> Option<String> {
+        let bytes = self.net.license.as_deref()?;
+        Some(String::from_utf8_lossy(bytes).into_owned())
+    }
+}
+
+/// Loads a network onto its device, checked and warmed up.
+///
+/// # Errors
+/// One line that says what is wrong with the file, the options or the device.
+pub fn load_backend(
+    source: &Source,
+    options: &ModelOptions,
+) -> Result<Arc<dyn Backend>, ModelError> {
+    let weights = NetworkFile::read(source)?.weights(options.policy_head, options.value_head)?;
+    Ok(Arc::new(TorchBackend::new(&weights, options)?))
+}

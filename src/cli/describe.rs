@@ -1,0 +1,139 @@
+//! `simurgh describe`: what a network file is, and the table of all options. Runs nothing.
+
+use anyhow::{Result, anyhow};
+use clap::Args;
+
+use crate::model::{Body, ModelOptions, NetworkFile, NetworkWeights, Policy, Source};
+use crate::options::{Domain, Options, TABLE};
+
+/// What a network file is; the table of all options.
+#[derive(Args)]
+pub struct Describe {
+    /// List every option: flag, TOML key, UCI name, values, default.
+    #[arg(long)]
+    options: bool,
+}
+
+/// Prints the option table, the network, or both.
+pub fn run(args: &Describe, options: &Options) -> Result<()> {
+    if args.options {
+        describe_options();
+    }
+    match Source::of_options(options) {
+        Some(source) if !args.options || !options.weights.is_empty() => {
+            describe_network(&source, options)
+        }
+        None if !args.options => Err(anyhow!("no network: name one with --weights")),
+        _ => Ok(()),
+    }
+}
+
+fn describe_options() {
+    for spec in TABLE {
+        let default = match spec.default_text() {
+            text if text.is_empty() => "nothing".to_owned(),
+            text => text,
+        };
+        if matches!(spec.domain, Domain::Button) {
+            println!("{} (UCI button)", spec.uci);
+        } else {
+            println!(
+                "--{}, {} in engine.toml, {} under UCI: {}; default {default}",
+                spec.flag(),
+                spec.key,
+                spec.uci,
+                spec.expected(),
+            );
+        }
+        println!("    {}", spec.help);
+    }
+}
+
+fn describe_network(source: &Source, options: &Options) -> Result<()> {
+    let file = NetworkFile::read(source)?;
+    let choices = ModelOptions::new(options)?;
+    let weights = file.weights(choices.policy_head, choices.value_head)?;
+    let format = &weights.format;
+    let line = |what: &str, text: String| println!("{:<14}{text}", format!("{what}:"));
+    line("network", weights.name.clone());
+    line("parameters", weights.parameters().to_string());
+    line("body", body(&weights));
+    line(
+        "input",
+        format!("{:?}, history fill {}", format.input, options.history_fill),
+    );
+    let heads: Vec<&str> = file.policy_heads().iter().map(|head| head.name()).collect();
+    line(
+        "policy",
+        format!("{}; heads: {}", policy(&weights.policy), heads.join(", ")),
+    );
+    let heads: Vec<&str> = file.value_heads().iter().map(|head| head.name()).collect();
+    let value = if format.wdl {
+        "win, draw, loss"
+    } else {
+        "one value (tanh)"
+    };
+    line("value", format!("{value}; heads: {}", heads.join(", ")));
+    line(
+        "moves left",
+        if format.moves_left { "yes" } else { "no" }.to_owned(),
+    );
+    line("activation", format!("{:?}", format.default_activation));
+    if let Some((major, minor, patch)) = file.min_version() {
+        line("made for", format!("Lc0 {major}.{minor}.{patch} or later"));
+    }
+    if let Some(license) = file.license() {
+        line("licence", license);
+    }
+    Ok(())
+}
+
+fn body(weights: &NetworkWeights) -> String {
+    match &weights.body {
+        Body::Tower(tower) => format!(
+            "tower of {} residual blocks, {} channels, {}",
+            tower.blocks.len(),
+            tower.input.outputs,
+            match tower
+                .blocks
+                .iter()
+                .filter(|block| block.se.is_some())
+                .count()
+            {
+                0 => "no squeeze-and-excitation".to_owned(),
+                count => format!("squeeze-and-excitation in {count}"),
+            }
+        ),
+        Body::Attention(body) => {
+            let encoder = body.encoders.first();
+            format!(
+                "{}{} encoder layers, width {}, {} heads, {:?} embedding, {}; feed-forward {:?}",
+                match &body.tower {
+                    Some(tower) => format!("{} residual blocks, then ", tower.blocks.len()),
+                    None => String::new(),
+                },
+                body.encoders.len(),
+                body.embedding.outputs,
+                encoder.map_or(0, |encoder| encoder.heads),
+                weights.format.embedding,
+                match encoder.and_then(|encoder| encoder.smolgen.as_ref()) {
+                    Some(_) => format!("smolgen {:?}", weights.format.smolgen_activation),
+                    None => "no smolgen".to_owned(),
+                },
+                weights.format.ffn_activation,
+            )
+        }
+    }
+}
+
+fn policy(policy: &Policy) -> String {
+    match policy {
+        Policy::Flat { .. } => "flat".to_owned(),
+        Policy::Convolution { .. } => "convolution".to_owned(),
+        Policy::Attention(policy) => format!(
+            "attention, width {}, {} encoder layers",
+            policy.embedding.outputs,
+            policy.encoders.len()
+        ),
+    }
+}
