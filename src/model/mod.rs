@@ -3,16 +3,22 @@
 
 mod assemble;
 mod backend;
+pub mod cpu_tower;
 mod embedded;
 mod error;
 mod file;
 mod format;
 mod heads;
+pub mod lanes;
 mod layer;
+mod matmul;
+mod plane_conv;
 mod proto;
 mod settings;
 mod torch;
+pub mod tower_config;
 mod weights;
+mod winograd;
 
 use std::path::PathBuf;
 use std::sync::Arc;
