@@ -1,12 +1,20 @@
 //! Rules and notation: moves, positions, games, FEN. Knows nothing of networks, search or protocols.
 
+pub mod epd;
 mod fen;
+mod files;
 mod game;
 mod moves;
+pub mod pgn;
 mod position;
+mod san;
 
+pub use epd::{Epd, EpdError};
 pub use fen::{FenError, Repair};
+pub use files::open_maybe_gz;
 pub use game::Game;
 pub use moves::{Move, MoveError, MoveList};
+pub use pgn::{GameResult, PgnError, PgnGame};
 pub use position::Position;
+pub use san::SanError;
 pub use shakmaty::{Bitboard, Board, Color, File, Rank, Role, Square};

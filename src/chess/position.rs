@@ -3,7 +3,7 @@
 
 use shakmaty::zobrist::{Zobrist64, ZobristValue};
 use shakmaty::{
-    Bitboard, Board, Castles, CastlingSide, Chess, Color, EnPassantMode, FromSetup, Piece,
+    Bitboard, Board, Castles, CastlingSide, Chess, Color, EnPassantMode, File, FromSetup, Piece,
     Position as _, Role, Square,
 };
 
@@ -94,6 +94,20 @@ impl Position {
     /// The rules library's own position.
     pub fn inner(&self) -> &Chess {
         &self.chess
+    }
+
+    /// True when a castling right belongs to a king or rook that is not on its standard square.
+    pub fn needs_chess960(&self) -> bool {
+        Color::ALL.into_iter().any(|color| {
+            CastlingSide::ALL.into_iter().any(|side| {
+                self.castles().rook(color, side).is_some_and(|rook| {
+                    let home = side == CastlingSide::KingSide;
+                    let home = if home { File::H } else { File::A };
+                    let king = self.board().king_of(color).map(Square::file);
+                    rook.file() != home || king != Some(File::E)
+                })
+            })
+        })
     }
 
     /// True when the side to move is in check.
