@@ -388,7 +388,7 @@ fn tag_value(text: &str) -> Option<(String, &str)> {
 fn word_length(text: &str) -> usize {
     for (at, c) in text.char_indices() {
         let promotion = || {
-            let rest = text[at..].as_bytes();
+            let rest = &text.as_bytes()[at..];
             at > 0
                 && matches!(rest, [b'(', b'Q' | b'R' | b'B' | b'N', b')', ..])
                 && text[..at].ends_with(['1', '8'])
@@ -495,10 +495,8 @@ mod tests {
             "", "\n\n", "}", "{", "(", ")", "[", "[[[", "<", "$", ";", "1.", "\0\0", "*", "[a \"",
             "%",
         ] {
-            for game in all(junk) {
-                if let Ok(game) = game {
-                    assert!(game.moves.is_empty());
-                }
+            for game in all(junk).into_iter().flatten() {
+                assert!(game.moves.is_empty());
             }
         }
     }
