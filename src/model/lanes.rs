@@ -101,6 +101,8 @@ pub(crate) trait Lanes: Copy {
     fn neg_mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
     /// 2ⁿ for the integers n in −126..=127 given as 1.5·2²³ + n.
     fn exp2_biased(self, a: Self::V) -> Self::V;
+    /// Asks for the cache line at `p`, which may be any address.
+    fn fetch(self, p: *const f32);
     /// Bit i is set if lane i is not zero.
     fn nonzero(self, a: Self::V) -> u64;
 
@@ -206,6 +208,8 @@ impl Lanes for Scalar {
         a.map(|x| f32::from_bits((x.to_bits() << 23).wrapping_add(0x3f80_0000)))
     }
     #[inline(always)]
+    fn fetch(self, _: *const f32) {}
+    #[inline(always)]
     fn nonzero(self, a: [f32; 8]) -> u64 {
         (0..8).fold(0, |bits, i| bits | (u64::from(a[i] != 0.0) << i))
     }
@@ -292,6 +296,10 @@ mod x86 {
             }
         }
         #[inline(always)]
+        fn fetch(self, p: *const f32) {
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+        }
+        #[inline(always)]
         fn nonzero(self, a: __m256) -> u64 {
             unsafe {
                 let different = _mm256_cmp_ps::<_CMP_NEQ_UQ>(a, _mm256_setzero_ps());
@@ -376,6 +384,10 @@ mod x86 {
                 let shifted = _mm512_slli_epi32::<23>(_mm512_castps_si512(a));
                 _mm512_castsi512_ps(_mm512_add_epi32(shifted, _mm512_set1_epi32(0x3f80_0000)))
             }
+        }
+        #[inline(always)]
+        fn fetch(self, p: *const f32) {
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
         }
         #[inline(always)]
         fn nonzero(self, a: __m512) -> u64 {

@@ -82,7 +82,7 @@ impl Buffer {
 
 /// y = act(x·W + b) with W packed as [outputs / 16, inputs, 16].
 pub(crate) struct Matmul {
-    /// Rows of W.
+    /// Rows of W, padded.
     pub(crate) inputs: usize,
     /// Columns of W, padded.
     pub(crate) outputs: usize,
@@ -98,7 +98,7 @@ impl Matmul {
         weight: impl Fn(usize, usize) -> f32,
         bias: impl Fn(usize) -> f32,
     ) -> Matmul {
-        let outputs = padded(outputs);
+        let (inputs, outputs) = (padded(inputs), padded(outputs));
         let mut weights = Buffer::zeroed(inputs * outputs);
         let panels = weights.as_mut_slice().chunks_exact_mut(inputs * BLOCK);
         for (block, panel) in panels.enumerate() {
@@ -170,12 +170,14 @@ impl Kernel for Forward<'_> {
                     } else {
                         (c.cast_const(), outputs)
                     };
-                    product(
+                    product::<L, false>(
                         l,
                         Operands {
                             a: self.input.as_ptr().add(start),
                             a_stride: inputs,
+                            a_group: BLOCK,
                             depth,
+                            next_b: weights.wrapping_add(((block + 1) * inputs + start) * BLOCK),
                             b: weights.add((block * inputs + start) * BLOCK),
                             c,
                             c_stride: outputs,
@@ -201,12 +203,18 @@ impl Kernel for Forward<'_> {
 /// c = initial + a·b for one block of columns.
 #[derive(Clone, Copy)]
 pub(crate) struct Operands {
-    /// [rows, depth], `a_stride` floats from row to row.
+    /// [rows, depth] if `a_stride` is not [`BLOCK`], else [depth / BLOCK, rows, BLOCK].
     pub(crate) a: *const f32,
+    /// Floats from row to row.
     pub(crate) a_stride: usize,
+    /// Floats from one group of BLOCK inputs to the next.
+    pub(crate) a_group: usize,
+    /// A multiple of BLOCK.
     pub(crate) depth: usize,
     /// [depth, BLOCK], dense.
     pub(crate) b: *const f32,
+    /// Where the weights of the next product lie, or anywhere.
+    pub(crate) next_b: *const f32,
     /// [rows, BLOCK], `c_stride` floats from row to row.
     pub(crate) c: *mut f32,
     pub(crate) c_stride: usize,
@@ -215,40 +223,51 @@ pub(crate) struct Operands {
 }
 
 /// Multiplies all `rows`, a register tile at a time. A row's result does not depend on the others: every
-/// tile adds the products one by one in the same order.
+/// tile adds the products one by one in the same order. PACKED promises a row stride of BLOCK.
 ///
 /// # Safety
 /// The operands' shapes, with `rows` rows, lie in allocated memory, and `c` overlaps neither `a` nor `b`.
 #[inline(always)]
-pub(crate) unsafe fn product<L: Lanes>(l: L, operands: Operands, rows: usize) {
-    let mut row = 0;
-    while row < rows {
-        let left = rows - row;
-        // SAFETY: the tile covers rows row..row + count of the caller's.
+pub(crate) unsafe fn product<L: Lanes, const PACKED: bool>(l: L, operands: Operands, rows: usize) {
+    let mut rest = operands;
+    let mut left = rows;
+    while left > 0 {
+        // SAFETY: `rest` has `left` rows, and each tile is no taller.
         let count = unsafe {
-            let at = operands.skip(row);
             if L::WIDTH == BLOCK {
                 match left {
-                    12.. if left != 16 => tile::<L, 12, 1>(l, at),
-                    8.. => tile::<L, 8, 1>(l, at),
-                    4.. => tile::<L, 4, 1>(l, at),
-                    3 => tile::<L, 3, 1>(l, at),
-                    2 => tile::<L, 2, 1>(l, at),
-                    _ => tile::<L, 1, 1>(l, at),
+                    12.. if left != 16 => tile::<L, 12, 1, PACKED>(l, rest, rows),
+                    8.. => tile::<L, 8, 1, PACKED>(l, rest, rows),
+                    4.. => tile::<L, 4, 1, PACKED>(l, rest, rows),
+                    3 => tile::<L, 3, 1, PACKED>(l, rest, rows),
+                    2 => tile::<L, 2, 1, PACKED>(l, rest, rows),
+                    _ => tile::<L, 1, 1, PACKED>(l, rest, rows),
                 }
             } else {
                 match left {
-                    9.. | 6 => tile::<L, 6, 2>(l, at),
-                    5 => tile::<L, 5, 2>(l, at),
-                    4.. => tile::<L, 4, 2>(l, at),
-                    3 => tile::<L, 3, 2>(l, at),
-                    2 => tile::<L, 2, 2>(l, at),
-                    _ => tile::<L, 1, 2>(l, at),
+                    9.. | 6 => tile::<L, 6, 2, PACKED>(l, rest, rows),
+                    5 => tile::<L, 5, 2, PACKED>(l, rest, rows),
+                    4.. => tile::<L, 4, 2, PACKED>(l, rest, rows),
+                    3 => tile::<L, 3, 2, PACKED>(l, rest, rows),
+                    2 => tile::<L, 2, 2, PACKED>(l, rest, rows),
+                    _ => tile::<L, 1, 2, PACKED>(l, rest, rows),
                 }
             }
         };
-        row += count;
+        left -= count;
+        // SAFETY: as many rows as the tile had.
+        rest = unsafe { rest.skip(count) };
+        rest.next_b = rest
+            .next_b
+            .wrapping_add(rest.depth / BLOCK * lines(count, rows) * BLOCK);
     }
+}
+
+/// Cache lines of the next weights that a tile of `height` rows fetches for each BLOCK of its inputs, so that
+/// all tiles together fetch all of them.
+#[inline(always)]
+fn lines(height: usize, rows: usize) -> usize {
+    (BLOCK * height).div_ceil(rows)
 }
 
 impl Operands {
@@ -269,14 +288,21 @@ impl Operands {
     }
 }
 
-/// One tile of R rows and N vectors (R·N accumulators in registers); returns R.
+/// One tile of R rows and N vectors (R·N accumulators in registers) of `rows` in all; returns R.
 ///
 /// # Safety
 /// As [`product`] with R rows; N·WIDTH is BLOCK.
 #[inline(always)]
-unsafe fn tile<L: Lanes, const R: usize, const N: usize>(l: L, x: Operands) -> usize {
+unsafe fn tile<L: Lanes, const R: usize, const N: usize, const PACKED: bool>(
+    l: L,
+    x: Operands,
+    rows: usize,
+) -> usize {
+    let a_stride = if PACKED { BLOCK } else { x.a_stride };
+    let fetched = lines(R, rows);
     let mut acc = [[l.splat(0.0); N]; R];
-    // SAFETY: all addresses lie within the shapes that the caller vouches for.
+    // SAFETY: all addresses lie within the shapes that the caller vouches for; fetching ahead is a hint
+    // that may name any address.
     unsafe {
         if let Some((initial, stride)) = x.initial {
             for (r, row) in acc.iter_mut().enumerate() {
@@ -285,20 +311,26 @@ unsafe fn tile<L: Lanes, const R: usize, const N: usize>(l: L, x: Operands) -> u
                 }
             }
         }
-        let (mut a, mut b) = (x.a, x.b);
-        for _ in 0..x.depth {
-            let mut weights = [l.splat(0.0); N];
-            for (n, w) in weights.iter_mut().enumerate() {
-                *w = l.load(b.add(n * L::WIDTH));
+        let (mut a, mut b, mut next) = (x.a, x.b, x.next_b);
+        for _ in 0..x.depth / BLOCK {
+            for _ in 0..fetched {
+                l.fetch(next);
+                next = next.wrapping_add(BLOCK);
             }
-            for (r, row) in acc.iter_mut().enumerate() {
-                let value = l.splat(*a.add(r * x.a_stride));
-                for (v, w) in row.iter_mut().zip(weights) {
-                    *v = l.mul_add(value, w, *v);
+            for k in 0..BLOCK {
+                let mut weights = [l.splat(0.0); N];
+                for (n, w) in weights.iter_mut().enumerate() {
+                    *w = l.load(b.add(k * BLOCK + n * L::WIDTH));
+                }
+                for (r, row) in acc.iter_mut().enumerate() {
+                    let value = l.splat(*a.add(r * a_stride + k));
+                    for (v, w) in row.iter_mut().zip(weights) {
+                        *v = l.mul_add(value, w, *v);
+                    }
                 }
             }
-            a = a.add(1);
-            b = b.add(BLOCK);
+            a = a.add(x.a_group);
+            b = b.add(BLOCK * BLOCK);
         }
         for (r, row) in acc.iter().enumerate() {
             for (n, v) in row.iter().enumerate() {

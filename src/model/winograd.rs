@@ -126,7 +126,7 @@ impl WinogradConv {
         self.multiply(isa, boards, scratch, data, epilogue);
     }
 
-    /// Fills `scratch.transformed` [POINTS, boards · TILES, inputs].
+    /// Fills `scratch.transformed` [POINTS, inputs / BLOCK, boards · TILES, BLOCK].
     pub(crate) fn transform_input(
         &self,
         isa: Isa,
@@ -208,15 +208,13 @@ impl Kernel for InputTransform<'_> {
         for board in 0..self.boards {
             for channel in (0..channels).step_by(L::WIDTH) {
                 // SAFETY: `transform_input` cut `input` to boards·64·channels and `out` to
-                // POINTS·stride with stride > boards·TILES·channels; channels is a multiple of 16.
+                // POINTS·stride with stride > boards·TILES·channels; channels is a multiple of BLOCK.
                 unsafe {
                     let from = self.input.as_ptr().add(board * 64 * channels + channel);
-                    let to = self
-                        .out
-                        .as_mut_ptr()
-                        .add(board * TILES * channels + channel);
+                    let row = channel / BLOCK * self.boards * TILES + board * TILES;
+                    let to = self.out.as_mut_ptr().add(row * BLOCK + channel % BLOCK);
                     transform_half::<L, false>(l, from, channels, to, self.stride);
-                    let to = to.add(2 * channels);
+                    let to = to.add(2 * BLOCK);
                     transform_half::<L, true>(l, from, channels, to, self.stride);
                 }
             }
@@ -227,7 +225,7 @@ impl Kernel for InputTransform<'_> {
 /// The two tiles of the lower (or upper) ranks for WIDTH channels.
 ///
 /// # Safety
-/// `from` is one channel group of a board [64, channels]; `to` of [POINTS, 2 tiles, channels] with
+/// `from` is one channel group of a board [64, channels]; `to` of [POINTS, 2 tiles, BLOCK] with
 /// `stride` floats from point to point.
 #[inline(always)]
 unsafe fn transform_half<L: Lanes, const UPPER: bool>(
@@ -263,7 +261,7 @@ unsafe fn transform_half<L: Lanes, const UPPER: bool>(
             unsafe {
                 let p = to.add((row * 6 + column) * stride);
                 l.store(p, left[column]);
-                l.store(p.add(channels), right[column]);
+                l.store(p.add(BLOCK), right[column]);
             }
         }
     }
@@ -354,13 +352,16 @@ impl Kernel for Multiply<'_> {
                 // input_stride > boards·TILES·inputs, and the products likewise with BLOCK columns; the
                 // weights are [blocks, POINTS, inputs, BLOCK].
                 unsafe {
-                    product(
+                    product::<L, true>(
                         l,
                         Operands {
                             a: self.input.as_ptr().add(point * self.input_stride),
-                            a_stride: inputs,
+                            a_stride: BLOCK,
+                            a_group: self.boards * TILES * BLOCK,
                             depth: inputs,
                             b: weights.add((block * POINTS + point) * inputs * BLOCK),
+                            next_b: weights
+                                .wrapping_add((block * POINTS + point + 1) * inputs * BLOCK),
                             c: self.products.as_mut_ptr().add(point * self.stride),
                             c_stride: BLOCK,
                             initial: None,
