@@ -4,10 +4,13 @@ pub mod epd;
 mod fen;
 mod files;
 mod game;
+pub mod genfens;
 mod moves;
+pub mod perft;
 pub mod pgn;
 mod position;
 mod san;
+mod tablebases;
 
 pub use epd::{Epd, EpdError};
 pub use fen::{FenError, Repair};
@@ -18,3 +21,4 @@ pub use pgn::{GameResult, PgnError, PgnGame};
 pub use position::Position;
 pub use san::SanError;
 pub use shakmaty::{Bitboard, Board, Color, File, Rank, Role, Square};
+pub use tablebases::{TableMove, TableResult, TablebaseError, Tablebases};

@@ -2,6 +2,7 @@
 
 mod backendbench;
 mod describe;
+mod perft;
 mod raw;
 
 use std::path::Path;
@@ -26,6 +27,7 @@ enum Command {
     #[command(name = "backendbench")]
     BackendBench(backendbench::BackendBench),
     Describe(describe::Describe),
+    Perft(perft::Perft),
 }
 
 /// Options whose flags `--help` shows; `describe --options` lists them all.
@@ -62,6 +64,7 @@ fn run(matches: &ArgMatches) -> Result<()> {
         Some(Command::Raw(args)) => raw::run(&args, &options),
         Some(Command::BackendBench(args)) => backendbench::run(&args, &options),
         Some(Command::Describe(args)) => describe::run(&args, &options),
+        Some(Command::Perft(args)) => perft::run(&args),
     }
 }
 
