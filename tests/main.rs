@@ -1,7 +1,9 @@
 //! The one integration binary, so that libtorch is linked once. Each module is a subject of its own.
 
+mod client;
 mod notation;
 mod perft;
+mod real_engines;
 mod rules;
 mod shared;
 mod tidy;

@@ -1,7 +1,9 @@
 //! One file per subcommand; turns flags into calls of the other rooms. Decides nothing about chess.
 
 mod backendbench;
+mod contestant;
 mod describe;
+mod matches;
 mod perft;
 mod raw;
 
@@ -28,6 +30,7 @@ enum Command {
     BackendBench(backendbench::BackendBench),
     Describe(describe::Describe),
     Perft(perft::Perft),
+    Match(matches::MatchArgs),
 }
 
 /// Options whose flags `--help` shows; `describe --options` lists them all.
@@ -65,6 +68,7 @@ fn run(matches: &ArgMatches) -> Result<()> {
         Some(Command::BackendBench(args)) => backendbench::run(&args, &options),
         Some(Command::Describe(args)) => describe::run(&args, &options),
         Some(Command::Perft(args)) => perft::run(&args),
+        Some(Command::Match(args)) => matches::run(&args),
     }
 }
 

@@ -1,0 +1,132 @@
+//! Matches between UCI engines: who plays, by which rules, and what came of it. Knows nothing of
+//! flags or terminals.
+//!
+//! A match is a list of games in pairs, one opening with colours swapped. Workers take games from
+//! it; each keeps its own process of every engine. What a game yields is a [`GameRecord`]; a
+//! [`Tally`] adds them up.
+
+mod faults;
+mod game;
+mod record;
+mod report;
+mod runner;
+mod seat;
+mod tally;
+
+use std::time::Duration;
+
+use crate::client::EngineConfig;
+
+use super::book::Book;
+use super::clock::TimeControl;
+
+pub use faults::{Faults, Weight};
+pub use record::{Cause, GameRecord, MoveRecord, Usage};
+pub use report::Summary;
+pub use runner::{MatchError, run};
+pub use tally::Tally;
+
+/// One engine of a match.
+#[derive(Clone, Debug)]
+pub struct Contestant {
+    /// Its name in results and PGN.
+    pub name: String,
+    /// How to start it.
+    pub engine: EngineConfig,
+    /// What it may use for a move.
+    pub pace: Pace,
+    /// Whether it is started anew for every game.
+    pub restart: bool,
+}
+
+/// What an engine may use for a move.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pace {
+    /// A clock.
+    pub control: Option<TimeControl>,
+    /// So long a move.
+    pub move_time: Option<Duration>,
+    /// So many nodes a move.
+    pub nodes: Option<u64>,
+    /// To this depth.
+    pub depth: Option<u32>,
+    /// How far a clock or `move_time` may be overrun without losing.
+    pub margin: Duration,
+}
+
+impl Pace {
+    /// Whether nothing at all bounds a search.
+    pub fn is_unlimited(&self) -> bool {
+        self.control.is_none()
+            && self.move_time.is_none()
+            && self.nodes.is_none()
+            && self.depth.is_none()
+    }
+}
+
+/// The rules of a match that are not rules of chess.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Full moves, book included, after which the game is a draw.
+    pub max_moves: Option<u32>,
+    /// How long an engine without a clock may take for a move.
+    pub stall: Duration,
+    /// Whether games are Chess960.
+    pub chess960: bool,
+}
+
+/// A whole match.
+#[derive(Clone, Debug)]
+pub struct MatchPlan {
+    /// The engines; results are seen from the first one.
+    pub contestants: Vec<Contestant>,
+    /// Where games begin.
+    pub book: Book,
+    /// Rounds: each is one opening.
+    pub rounds: usize,
+    /// Games a round: two (colours swapped), or one with colours by turns.
+    pub games_a_round: usize,
+    /// Games at a time.
+    pub concurrency: usize,
+    /// Rules beyond those of chess.
+    pub rules: Rules,
+    /// PGN's `Event` tag.
+    pub event: String,
+}
+
+impl MatchPlan {
+    /// Number of games.
+    pub fn games(&self) -> usize {
+        self.rounds * self.games_a_round
+    }
+
+    /// Who plays game `number` (from 0).
+    pub fn pairing(&self, number: usize) -> Pairing {
+        let round = number / self.games_a_round;
+        let swapped = if self.games_a_round == 2 {
+            number % 2 == 1
+        } else {
+            round % 2 == 1
+        };
+        let (white, black) = if swapped { (1, 0) } else { (0, 1) };
+        Pairing {
+            number,
+            round,
+            white,
+            black,
+        }
+    }
+}
+
+/// One game to be played: contestants by index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pairing {
+    /// Number of the game, from 0.
+    pub number: usize,
+    /// Its round, from 0: the opening, and what makes two games a pair.
+    pub round: usize,
+    /// Who plays White.
+    pub white: usize,
+    /// Who plays Black.
+    pub black: usize,
+}
