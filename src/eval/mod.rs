@@ -1,10 +1,16 @@
 //! The boundary between search and networks: leaves in, evaluations out. Tensors are unknown here.
 
+mod batcher;
+mod cache;
+mod fakes;
 mod leaf;
 mod values;
 
 use thiserror::Error;
 
+pub use batcher::{Batcher, Group, Reply, evaluate_caught, panic_text};
+pub use cache::{CacheKey, EvalCache};
+pub use fakes::{Answer, Fake};
 pub use leaf::{History, Leaf};
 pub use values::{Evaluation, Policy, Wdl};
 
