@@ -5,5 +5,6 @@ mod notation;
 mod perft;
 mod real_engines;
 mod rules;
+mod search;
 mod shared;
 mod tidy;

@@ -94,7 +94,7 @@ pub fn from_clock(
         // The last move before the control may not use all: the measurement of time has edges.
         Some(n) => {
             let n = f64::from(n);
-            ((n + 0.3).min(MOVES_AHEAD), (0.8 / n).max(0.2))
+            ((n + 0.3).min(MOVES_AHEAD), (1.5 / n).min(0.75))
         }
     };
     let even = available / moves + 0.85 * increment;

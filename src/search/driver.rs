@@ -16,7 +16,7 @@ use super::event::{BestMove, Event, Info, Line, Score};
 use super::report::{Style, move_stats, snapshot};
 use super::request::EventSink;
 use super::stoppers::Chain;
-use super::worker::{Lane, Shared, run};
+use super::worker::{Lane, Shared, StopCheck, run};
 
 /// Everything one search needs besides what its workers share.
 pub struct Plan {
@@ -65,7 +65,7 @@ pub fn after_minibatch(
     received: Instant,
     endless: bool,
     ponder: bool,
-) -> Box<dyn FnMut(&Shared) -> bool + Send> {
+) -> StopCheck {
     Box::new(move |shared| {
         let orders = shared.control.orders();
         if is_held(endless, ponder, orders) {
@@ -166,10 +166,11 @@ impl Driver<'_> {
             self.watch(first_legal);
             control.abort();
             // A worker that panicked left the tree in an unknown state.
-            workers
+            let unsound = workers
                 .into_iter()
-                .map(|worker| worker.join().unwrap_or(false))
-                .fold(true, |all, one| all && one)
+                .filter_map(|worker| (!worker.join().unwrap_or(false)).then_some(()))
+                .count();
+            unsound == 0
         });
         if let Some(message) = control.take_failure() {
             (self.sink)(Event::Message(message));

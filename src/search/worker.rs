@@ -26,6 +26,9 @@ const MOST_VISITS: u64 = 1 << 31;
 /// Leaves in flight are at most this share of the visits completed (as a divisor).
 const IN_FLIGHT_SHARE: u32 = 12;
 
+/// True when the search is to end.
+pub type StopCheck = Box<dyn FnMut(&Shared) -> bool + Send>;
+
 /// One search as its workers share it.
 pub struct Shared {
     /// The tree.
@@ -55,7 +58,7 @@ pub struct Shared {
     /// Bytes the tree may fill.
     pub max_bytes: u64,
     /// Asked by workers after each minibatch: true ends the search.
-    pub after_minibatch: Mutex<Box<dyn FnMut(&Shared) -> bool + Send>>,
+    pub after_minibatch: Mutex<StopCheck>,
 }
 
 /// Counters of one search.
