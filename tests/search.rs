@@ -56,7 +56,12 @@ impl Bed {
         }
     }
 
-    fn start(&mut self, game: &Arc<Game>, limits: Limits, ponder: bool) -> (Handle, Receiver<Event>) {
+    fn start(
+        &mut self,
+        game: &Arc<Game>,
+        limits: Limits,
+        ponder: bool,
+    ) -> (Handle, Receiver<Event>) {
         let (send, events) = channel();
         let handle = self.search.start(Request {
             game: game.clone(),
@@ -176,7 +181,10 @@ const KIWIPETE: &str = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R 
 fn mates_in_one_and_two_are_found_and_scored() {
     for kind in [Answer::Uniform, Answer::Material, Answer::Random] {
         let mut bed = Bed::new(Fake::new(kind), options());
-        let heard = bed.go(&game("6k1/5ppp/8/8/8/8/8/R6K w - - 0 1", ""), Limits::nodes(500));
+        let heard = bed.go(
+            &game("6k1/5ppp/8/8/8/8/8/R6K w - - 0 1", ""),
+            Limits::nodes(500),
+        );
         assert_eq!(heard.best_uci(), "a1a8");
         assert_eq!(heard.info().lines[0].score, Score::Mate(1));
         assert_eq!(heard.info().lines[0].wdl, [1000, 0, 0]);
@@ -192,7 +200,10 @@ fn mates_in_one_and_two_are_found_and_scored() {
 fn being_mated_is_scored_and_the_longest_defence_chosen() {
     // The only move allows Ra8#.
     let mut bed = Bed::new(Fake::new(Answer::Uniform), options());
-    let heard = bed.go(&game("7k/R7/6K1/8/8/8/8/8 b - - 0 1", ""), Limits::nodes(3000));
+    let heard = bed.go(
+        &game("7k/R7/6K1/8/8/8/8/8 b - - 0 1", ""),
+        Limits::nodes(3000),
+    );
     assert_eq!(heard.best_uci(), "h8g8");
     assert_eq!(heard.info().lines[0].score, Score::Mate(-1));
 }
@@ -213,7 +224,10 @@ fn a_finished_game_has_no_best_move() {
 #[test]
 fn a_tree_of_terminals_smaller_than_a_minibatch_ends() {
     // The only legal move captures into a dead draw.
-    for fen in ["k7/8/8/8/8/8/6q1/7K w - - 0 1", "7k/8/8/8/8/8/1q6/K7 w - - 98 90"] {
+    for fen in [
+        "k7/8/8/8/8/8/6q1/7K w - - 0 1",
+        "7k/8/8/8/8/8/1q6/K7 w - - 98 90",
+    ] {
         let mut bed = Bed::new(Fake::new(Answer::Uniform), options());
         let heard = bed.go(&game(fen, ""), Limits::nodes(5000));
         assert!(heard.best().best.is_some());
@@ -261,7 +275,12 @@ fn one_thread_repeats_exactly() {
             let mut bed = Bed::new(fake.clone(), options());
             let heard = bed.go(&game(KIWIPETE, ""), Limits::nodes(3000));
             let nodes = heard.info().nodes;
-            (heard.best(), nodes, bed.search.root_digest(), bed.search.totals())
+            (
+                heard.best(),
+                nodes,
+                bed.search.root_digest(),
+                bed.search.totals(),
+            )
         };
         assert_eq!(digest(), digest());
     }
@@ -367,7 +386,10 @@ fn movetime_is_never_exceeded_even_by_a_slow_backend() {
             let start = Instant::now();
             bed.go(&game, Limits::movetime(Duration::from_millis(ms)));
             // Generous: other tests share the cores.
-            assert!(start.elapsed() < Duration::from_millis(ms + 150), "{delay} {ms}");
+            assert!(
+                start.elapsed() < Duration::from_millis(ms + 150),
+                "{delay} {ms}"
+            );
         }
     }
 }
@@ -394,7 +416,11 @@ fn hopeless_clocks_answer_at_once() {
 fn pondering_never_ends_by_itself() {
     let mut bed = Bed::new(Fake::new(Answer::Material), options());
     bed.options.smart_pruning_factor = 1.33;
-    for fen in ["", "6k1/5ppp/8/8/8/8/8/R6K w - - 0 1", "7k/R7/6K1/8/8/8/8/8 b - - 0 1"] {
+    for fen in [
+        "",
+        "6k1/5ppp/8/8/8/8/8/R6K w - - 0 1",
+        "7k/R7/6K1/8/8/8/8/8 b - - 0 1",
+    ] {
         let game = game(fen, "");
         let limits = Limits {
             nodes: Some(100),
@@ -501,7 +527,10 @@ fn the_cache_answers_transpositions_and_stays_in_its_bounds() {
     let fake = Fake::new(Answer::Random).queued(1, 32);
     let mut bed = Bed::new(fake, options());
     bed.options.nn_cache_size = 1000;
-    let heard = bed.go(&game("8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1", ""), Limits::nodes(4000));
+    let heard = bed.go(
+        &game("8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1", ""),
+        Limits::nodes(4000),
+    );
     assert!(bed.search.cache().hits() > 0);
     assert!(bed.search.cache().len() <= 1024);
     assert!(heard.info().hashfull > 900);
@@ -511,8 +540,14 @@ fn the_cache_answers_transpositions_and_stays_in_its_bounds() {
 
 #[test]
 fn the_mirrored_position_has_the_same_value() {
-    let white = game("r1bqk1nr/pppp1ppp/2n5/2b1p3/2B1P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 4 4", "");
-    let black = game("rnbqk2r/pppp1ppp/5n2/2b1p3/2B1P3/2N5/PPPP1PPP/R1BQK1NR b KQkq - 4 4", "");
+    let white = game(
+        "r1bqk1nr/pppp1ppp/2n5/2b1p3/2B1P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 4 4",
+        "",
+    );
+    let black = game(
+        "rnbqk2r/pppp1ppp/5n2/2b1p3/2B1P3/2N5/PPPP1PPP/R1BQK1NR b KQkq - 4 4",
+        "",
+    );
     let q = |game: &Arc<Game>| {
         let mut bed = Bed::new(Fake::new(Answer::Material), options());
         bed.go(game, Limits::nodes(1));

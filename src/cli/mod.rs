@@ -1,6 +1,7 @@
 //! One file per subcommand; turns flags into calls of the other rooms. Decides nothing about chess.
 
 mod backendbench;
+mod bench;
 mod contestant;
 mod describe;
 mod matches;
@@ -28,6 +29,7 @@ enum Command {
     Raw(raw::Raw),
     #[command(name = "backendbench")]
     BackendBench(backendbench::BackendBench),
+    Bench(bench::Bench),
     Describe(describe::Describe),
     Perft(perft::Perft),
     Match(matches::MatchArgs),
@@ -66,6 +68,7 @@ fn run(matches: &ArgMatches) -> Result<()> {
         None => Ok(()),
         Some(Command::Raw(args)) => raw::run(&args, &options),
         Some(Command::BackendBench(args)) => backendbench::run(&args, &options),
+        Some(Command::Bench(args)) => bench::run(&args, &options, is_given(matches, "weights")),
         Some(Command::Describe(args)) => describe::run(&args, &options),
         Some(Command::Perft(args)) => perft::run(&args),
         Some(Command::Match(args)) => matches::run(&args),
@@ -88,6 +91,19 @@ fn command() -> clap::Command {
                 .help(spec.help);
             command.arg(arg)
         })
+}
+
+/// True when the option was given as a flag.
+fn is_given(matches: &ArgMatches, key: &str) -> bool {
+    let id = option_id(key);
+    let mut level = Some(matches);
+    while let Some(current) = level {
+        if matches!(current.try_get_one::<String>(&id), Ok(Some(_))) {
+            return true;
+        }
+        level = current.subcommand().map(|(_, inner)| inner);
+    }
+    false
 }
 
 fn option_id(key: &str) -> String {
