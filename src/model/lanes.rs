@@ -8,6 +8,9 @@ use std::fmt;
 pub enum Isa {
     /// Plain Rust, on every machine.
     Portable,
+    /// Plain Rust with 16 lanes, for what depends on their number.
+    #[cfg(test)]
+    Wide,
     /// 8 lanes, fused multiply-add.
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -20,6 +23,8 @@ impl Isa {
     /// Every instruction set this machine can run, the slowest first.
     pub fn available() -> Vec<Isa> {
         let mut all = vec![Isa::Portable];
+        #[cfg(test)]
+        all.push(Isa::Wide);
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
@@ -40,18 +45,20 @@ impl Isa {
     /// Runs `kernel` compiled for this instruction set (for `Portable` if the machine lacks it).
     pub(crate) fn run<K: Kernel>(self, kernel: K) {
         match self {
-            Isa::Portable => kernel.run(Scalar),
+            Isa::Portable => kernel.run(Scalar::<8>),
+            #[cfg(test)]
+            Isa::Wide => kernel.run(Scalar::<16>),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => match x86::Avx2::new() {
                 // SAFETY: the token exists, so the machine has avx2 and fma.
                 Some(token) => unsafe { x86::run_avx2(token, kernel) },
-                None => kernel.run(Scalar),
+                None => kernel.run(Scalar::<8>),
             },
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => match x86::Avx512::new() {
                 // SAFETY: the token exists, so the machine has avx512f.
                 Some(token) => unsafe { x86::run_avx512(token, kernel) },
-                None => kernel.run(Scalar),
+                None => kernel.run(Scalar::<8>),
             },
         }
     }
@@ -61,6 +68,8 @@ impl fmt::Display for Isa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Isa::Portable => "portable",
+            #[cfg(test)]
+            Isa::Wide => "portable, 16 lanes",
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
@@ -142,76 +151,76 @@ pub(crate) trait Lanes: Copy {
     }
 }
 
-/// Eight floats in plain Rust, which the compiler turns into whatever vectors the target has.
+/// W floats in plain Rust, which the compiler turns into whatever vectors the target has.
 #[derive(Clone, Copy)]
-pub(crate) struct Scalar;
+pub(crate) struct Scalar<const W: usize>;
 
-impl Scalar {
+impl<const W: usize> Scalar<W> {
     #[inline(always)]
-    fn zip(a: [f32; 8], b: [f32; 8], f: impl Fn(f32, f32) -> f32) -> [f32; 8] {
+    fn zip(a: [f32; W], b: [f32; W], f: impl Fn(f32, f32) -> f32) -> [f32; W] {
         std::array::from_fn(|i| f(a[i], b[i]))
     }
 }
 
-impl Lanes for Scalar {
-    type V = [f32; 8];
-    const WIDTH: usize = 8;
+impl<const W: usize> Lanes for Scalar<W> {
+    type V = [f32; W];
+    const WIDTH: usize = W;
 
     #[inline(always)]
-    unsafe fn load(self, p: *const f32) -> [f32; 8] {
-        // SAFETY: the caller vouches for 8 readable floats; unaligned reads are allowed here.
-        unsafe { p.cast::<[f32; 8]>().read_unaligned() }
+    unsafe fn load(self, p: *const f32) -> [f32; W] {
+        // SAFETY: the caller vouches for W readable floats; unaligned reads are allowed here.
+        unsafe { p.cast::<[f32; W]>().read_unaligned() }
     }
     #[inline(always)]
-    unsafe fn store(self, p: *mut f32, v: [f32; 8]) {
-        // SAFETY: the caller vouches for 8 writable floats; unaligned writes are allowed here.
-        unsafe { p.cast::<[f32; 8]>().write_unaligned(v) }
+    unsafe fn store(self, p: *mut f32, v: [f32; W]) {
+        // SAFETY: the caller vouches for W writable floats; unaligned writes are allowed here.
+        unsafe { p.cast::<[f32; W]>().write_unaligned(v) }
     }
     #[inline(always)]
-    fn splat(self, x: f32) -> [f32; 8] {
-        [x; 8]
+    fn splat(self, x: f32) -> [f32; W] {
+        [x; W]
     }
     #[inline(always)]
-    fn add(self, a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
+    fn add(self, a: [f32; W], b: [f32; W]) -> [f32; W] {
         Self::zip(a, b, |x, y| x + y)
     }
     #[inline(always)]
-    fn sub(self, a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
+    fn sub(self, a: [f32; W], b: [f32; W]) -> [f32; W] {
         Self::zip(a, b, |x, y| x - y)
     }
     #[inline(always)]
-    fn mul(self, a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
+    fn mul(self, a: [f32; W], b: [f32; W]) -> [f32; W] {
         Self::zip(a, b, |x, y| x * y)
     }
     #[inline(always)]
-    fn div(self, a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
+    fn div(self, a: [f32; W], b: [f32; W]) -> [f32; W] {
         Self::zip(a, b, |x, y| x / y)
     }
     #[inline(always)]
-    fn min(self, a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
+    fn min(self, a: [f32; W], b: [f32; W]) -> [f32; W] {
         Self::zip(a, b, f32::min)
     }
     #[inline(always)]
-    fn max(self, a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
+    fn max(self, a: [f32; W], b: [f32; W]) -> [f32; W] {
         Self::zip(a, b, |x, y| if x > y { x } else { y })
     }
     #[inline(always)]
-    fn mul_add(self, a: [f32; 8], b: [f32; 8], c: [f32; 8]) -> [f32; 8] {
+    fn mul_add(self, a: [f32; W], b: [f32; W], c: [f32; W]) -> [f32; W] {
         std::array::from_fn(|i| a[i] * b[i] + c[i])
     }
     #[inline(always)]
-    fn neg_mul_add(self, a: [f32; 8], b: [f32; 8], c: [f32; 8]) -> [f32; 8] {
+    fn neg_mul_add(self, a: [f32; W], b: [f32; W], c: [f32; W]) -> [f32; W] {
         std::array::from_fn(|i| c[i] - a[i] * b[i])
     }
     #[inline(always)]
-    fn exp2_biased(self, a: [f32; 8]) -> [f32; 8] {
+    fn exp2_biased(self, a: [f32; W]) -> [f32; W] {
         a.map(|x| f32::from_bits((x.to_bits() << 23).wrapping_add(0x3f80_0000)))
     }
     #[inline(always)]
     fn fetch(self, _: *const f32) {}
     #[inline(always)]
-    fn nonzero(self, a: [f32; 8]) -> u64 {
-        (0..8).fold(0, |bits, i| bits | (u64::from(a[i] != 0.0) << i))
+    fn nonzero(self, a: [f32; W]) -> u64 {
+        (0..W).fold(0, |bits, i| bits | (u64::from(a[i] != 0.0) << i))
     }
 }
 
