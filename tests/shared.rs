@@ -1,6 +1,7 @@
 //! Finds the folder of large test files that stays outside the project: `../shared`, or where
 //! `SIMURGH_SHARED` says. Tests that want it are skipped, out loud, where it is missing.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// A file or folder under the shared folder; `None`, with a line on stderr, if it is not there.
@@ -12,7 +13,11 @@ pub fn file(name: &str) -> Option<PathBuf> {
         .map(|folder| folder.join(name))
         .find(|path| path.exists());
     if found.is_none() {
-        eprintln!("SKIPPED: {name} is not in ../shared (nor in SIMURGH_SHARED)");
+        // Not eprintln!, which the test harness swallows when the test passes.
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED: {name} is not in ../shared (nor in SIMURGH_SHARED)"
+        );
     }
     found
 }
