@@ -31,7 +31,7 @@ STAMP := .libtorch/installed-$(KIND)
 
 # Only files are wanted, no working Python package: any Python 3 with pip may fetch them, so the
 # wheel's own Python version is named where the system's may be too old or too new for it.
-PIP_INSTALL := PIP_USER=0 $(PYTHON) -m pip install --disable-pip-version-check --no-warn-script-location \
+PIP_INSTALL := PIP_USER=0 PIP_ROOT_USER_ACTION=ignore $(PYTHON) -m pip install --disable-pip-version-check --no-warn-script-location \
 	--no-compile --upgrade --only-binary=:all: --implementation cp --python-version 3.12 --target .libtorch.part
 
 ifeq ($(shell uname -s),Linux)
@@ -41,8 +41,10 @@ endif
 
 # A CPU request is satisfied by a CUDA set-up, not the other way round.
 ifeq ($(LIBTORCH),)
-libtorch:
-	@if [ -e $(STAMP) ] || { [ $(KIND) = cpu-$(TORCH_VERSION) ] && [ -e .libtorch/installed-cuda-$(TORCH_VERSION) ]; }; then exit 0; fi
+libtorch: $(if $(wildcard $(STAMP) .libtorch/installed-cuda-$(TORCH_VERSION)),,$(STAMP))
+	@:
+
+$(STAMP):
 	@$(PYTHON) -m pip --version >/dev/null 2>&1 || { echo "make libtorch: $(PYTHON) with pip is needed (Debian, Ubuntu: apt install python3-pip), or set LIBTORCH to a libtorch $(TORCH_VERSION) of your own" >&2; exit 1; }
 	rm -rf .libtorch.part
 ifeq ($(KIND),cuda-$(TORCH_VERSION))

@@ -12,6 +12,10 @@ fn main() {
     if let Some(libtorch) = env::var_os("LIBTORCH") {
         let lib = absolute(Path::new(&libtorch)).join("lib");
         println!("cargo:rustc-link-arg=-Wl,-rpath,{}", lib.display());
+        let wheels = lib.join("../../nvidia");
+        if wheels.is_dir() {
+            println!("cargo:rerun-if-changed={}", wheels.display());
+        }
         link_cuda(&lib);
     }
     embed_network();
