@@ -80,7 +80,7 @@ bench: build
 
 # The micro-benchmarks under bench/, which also check their answers.
 perft: libtorch
-	$(CARGO) bench --bench perft
+	$(CARGO) bench --profile release --bench perft
 
 fmt:
 	$(CARGO) fmt
