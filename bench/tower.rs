@@ -1,6 +1,6 @@
 //! Evaluations per second of the CPU tower on a network of maia's shape (112 → 64 channels, 6 blocks with
 //! squeeze-and-excitation, convolution policy) with random weights, by batch and threads. Each thread is
-//! an evaluator of its own; the rate shown is of one of them.
+//! an evaluator of its own; the rate shown is of all threads together.
 
 use std::cell::RefCell;
 use std::sync::LazyLock;

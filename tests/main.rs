@@ -1,6 +1,8 @@
 //! The one integration binary, so that libtorch is linked once. Each module is a subject of its own.
 
 mod client;
+mod golden;
+mod hostile;
 mod notation;
 mod perft;
 mod real_engines;

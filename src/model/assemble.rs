@@ -223,6 +223,13 @@ impl Decoder<'_> {
         })
     }
 
+    /// Whether the embedding takes the planes and the positional map, whatever the format says: Lc0 gives
+    /// it both even when the format names no embedding.
+    pub fn fits_position_map(self, weights: &proto::Weights) -> bool {
+        let width = ratio(self.count(&weights.ip_emb_w), self.count(&weights.ip_emb_b));
+        weights.residual.is_empty() && width == Some(PLANES + 64)
+    }
+
     /// What lies before the heads, and the width of its output.
     pub fn body(
         self,

@@ -1,40 +1,30 @@
 //! Networks as backends: leaves are encoded, run in padded minibatches, and the outputs read back as
 //! evaluations. Knows no search.
 
-use std::time::{Duration, Instant};
-
 use parking_lot::Mutex;
-use tch::{Device, Kind};
+use tch::Device;
 
-use crate::encode::{HistoryFill, InputPlanes, PLANES, SQUARES, Turn, move_index};
+use crate::encode::{HistoryFill, InputPlanes, Turn, move_index};
 use crate::eval::{
     Attributes, Backend, EvalError, EvalParams, Evaluation, Evaluator, Leaf, Policy, Wdl,
 };
 
 use super::error::ModelError;
 use super::format::NetFormat;
-use super::settings::{ModelOptions, Precision, device, device_name};
-use super::torch::{Network, Outputs, Placement};
+use super::runner::{ROW, Runner};
+use super::settings::{ModelOptions, device, device_name};
+use super::torch::Outputs;
 use super::weights::NetworkWeights;
 
-/// Minibatches are padded to one of these sizes.
-const SIZES: [usize; 33] = [
-    1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160,
-    192, 224, 256, 320, 384, 512, 640, 768, 1024,
-];
 const MAX_BATCH_CPU: usize = 256;
 const MAX_BATCH_GPU: usize = 1024;
 const PREFERRED_BATCH_CPU: usize = 16;
 const PREFERRED_BATCH_GPU: usize = 256;
-const ROW: usize = PLANES * SQUARES;
-/// Longest time spent on running padded sizes once at load.
-const WARM_UP: Duration = Duration::from_millis(300);
-
 /// A network on a device; see [`super::load_backend`].
 pub struct TorchBackend {
     attributes: Attributes,
-    /// A `Network` may move between threads but not be used by two: evaluators take clones.
-    network: Mutex<Network>,
+    /// It may move between threads but not be used by two: evaluators take clones.
+    runner: Mutex<Runner>,
     reader: Reader,
 }
 
@@ -58,7 +48,6 @@ impl TorchBackend {
         let device = device(&options.device)?;
         let gpu = device != Device::Cpu;
         if !gpu {
-            // Evaluator threads inherit it; more than one intra-op thread spins at barriers.
             tch::set_num_threads(1);
         }
         let _guard = tch::no_grad_guard();
@@ -68,8 +57,8 @@ impl TorchBackend {
             0 => PREFERRED_BATCH_CPU,
             size => size.min(max_batch),
         };
-        let (network, precision) = place(weights, device, options.precision, preferred)?;
-        warm_up(&network, preferred)?;
+        let (mut runner, precision) = Runner::new(weights, device, options.precision, preferred)?;
+        runner.warm_up(preferred)?;
         let attributes = Attributes {
             name: weights.name.clone(),
             device: device_name(device),
@@ -83,7 +72,7 @@ impl TorchBackend {
         };
         Ok(TorchBackend {
             attributes,
-            network: Mutex::new(network),
+            runner: Mutex::new(runner),
             reader: Reader {
                 name: weights.name.clone(),
                 format: weights.format,
@@ -100,107 +89,25 @@ impl Backend for TorchBackend {
 
     fn evaluator(&self) -> Result<Box<dyn Evaluator>, EvalError> {
         Ok(Box::new(TorchEvaluator {
-            network: self.network.lock().clone(),
+            runner: self.runner.lock().clone(),
             reader: self.reader.clone(),
             max_batch: self.attributes.max_batch,
             planes: Vec::new(),
             turns: Vec::new(),
+            threads_set: self.attributes.device != "cpu",
         }))
     }
 }
 
-/// The network in the precision asked for; `auto` is the faster one of those that could be.
-fn place(
-    weights: &NetworkWeights,
-    device: Device,
-    precision: Precision,
-    batch: usize,
-) -> Result<(Network, Precision), ModelError> {
-    let build = |precision: Precision| {
-        let (kind, storage) = match (precision, device) {
-            (Precision::Bf16, _) => (Kind::BFloat16, Kind::BFloat16),
-            (Precision::Fp16, Device::Cpu) => (Kind::Float, Kind::Half),
-            (Precision::Fp16, _) => (Kind::Half, Kind::Half),
-            _ => (Kind::Float, Kind::Float),
-        };
-        let placement = Placement {
-            device,
-            kind,
-            storage,
-        };
-        Network::new(placement, weights)
-    };
-    let candidates: &[Precision] = match (precision, device) {
-        (Precision::Auto, Device::Cpu) if has_fast_bf16() => &[Precision::Fp32, Precision::Bf16],
-        (Precision::Auto, Device::Cpu | Device::Mps) => &[Precision::Fp32],
-        (Precision::Auto, _) => &[Precision::Fp16],
-        _ => std::slice::from_ref(&precision),
-    };
-    let mut best: Option<(Duration, Network, Precision)> = None;
-    for &precision in candidates {
-        let network = build(precision)?;
-        let time = match candidates.len() {
-            1 => Duration::ZERO,
-            _ => time(&network, batch)?,
-        };
-        if best.as_ref().is_none_or(|(fastest, ..)| time < *fastest) {
-            best = Some((time, network, precision));
-        }
-    }
-    best.map(|(_, network, precision)| (network, precision))
-        .ok_or(ModelError::UnknownSetting {
-            setting: "precision",
-            found: precision.name().to_owned(),
-            expected: "auto, fp32, bf16 or fp16",
-        })
-}
-
-/// Whether bf16 is worth a try: elsewhere it is emulated, many times slower.
-fn has_fast_bf16() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return std::arch::is_x86_feature_detected!("avx512bf16");
-    #[cfg(not(target_arch = "x86_64"))]
-    false
-}
-
-/// The best of three runs after one that does not count.
-fn time(network: &Network, batch: usize) -> Result<Duration, ModelError> {
-    let planes = vec![0.0; batch * ROW];
-    network.forward(&planes, batch)?;
-    let mut best = Duration::MAX;
-    for _ in 0..3 {
-        let start = Instant::now();
-        network.forward(&planes, batch)?;
-        best = best.min(start.elapsed());
-    }
-    Ok(best)
-}
-
-/// Runs the padded sizes up to twice the preferred one, as far as time allows.
-fn warm_up(network: &Network, preferred: usize) -> Result<(), ModelError> {
-    let start = Instant::now();
-    let largest = SIZES.partition_point(|&size| size <= 2 * preferred);
-    for &size in &SIZES[..largest] {
-        network.forward(&vec![0.0; size * ROW], size)?;
-        if start.elapsed() > WARM_UP {
-            break;
-        }
-    }
-    Ok(())
-}
-
-/// The smallest padded size that holds `count` leaves.
-fn padded(count: usize) -> usize {
-    let index = SIZES.partition_point(|&size| size < count);
-    SIZES.get(index).copied().unwrap_or(count)
-}
-
 struct TorchEvaluator {
-    network: Network,
+    runner: Runner,
     reader: Reader,
     max_batch: usize,
     planes: Vec<f32>,
     turns: Vec<Turn>,
+    /// On a CPU, one intra-op thread for each evaluator: several spin at barriers. OpenMP keeps the number
+    /// for each thread, so an evaluator sets it on the one it finds itself on.
+    threads_set: bool,
 }
 
 impl Evaluator for TorchEvaluator {
@@ -210,13 +117,16 @@ impl Evaluator for TorchEvaluator {
         params: &EvalParams,
     ) -> Result<Vec<Evaluation>, EvalError> {
         let _guard = tch::no_grad_guard();
+        if !std::mem::replace(&mut self.threads_set, true) {
+            tch::set_num_threads(1);
+        }
         let mut evaluations = Vec::with_capacity(leaves.len());
         for chunk in leaves.chunks(self.max_batch) {
-            let size = padded(chunk.len());
+            let size = self.runner.padded(chunk.len());
             self.planes.resize(size * ROW, 0.0);
             self.reader.encode(chunk, &mut self.planes, &mut self.turns);
             let outputs =
-                self.network
+                self.runner
                     .forward(&self.planes, size)
                     .map_err(|e| EvalError::Backend {
                         backend: self.reader.name.clone(),

@@ -137,6 +137,9 @@ pub enum ModelError {
         /// What is there.
         reason: String,
     },
+    /// The tower of one core refused.
+    #[error("tower: {0}")]
+    Tower(#[from] super::tower_config::TowerError),
     /// libtorch refused.
     #[error("libtorch: {0}")]
     Torch(#[from] tch::TchError),

@@ -5,7 +5,7 @@ use crate::encode::{POLICY_SIZE, PolicyMap};
 
 use super::assemble::{SMOLGEN_LOGITS, ratio, vote};
 use super::error::ModelError;
-use super::format::{BodyKind, NetFormat};
+use super::format::{BodyKind, InputEmbedding, NetFormat};
 use super::layer::Decoder;
 use super::proto::{self, ConvBlock, OptLayer};
 use super::weights::{AttentionPolicy, Dense, NetworkWeights, Policy, ScalarHead};
@@ -164,7 +164,10 @@ pub fn assemble(
         });
     };
     let decoder = Decoder { name };
-    let format = NetFormat::of(net, weights, name)?;
+    let mut format = NetFormat::of(net, weights, name)?;
+    if format.embedding == InputEmbedding::None && decoder.fits_position_map(weights) {
+        format.embedding = InputEmbedding::PositionMap;
+    }
     let shared = decoder.count(&weights.smolgen_w);
     let per_head = shared.map(|count| (count / SMOLGEN_LOGITS).max(1));
     let smolgen_shared = match per_head {

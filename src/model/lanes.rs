@@ -103,6 +103,7 @@ pub(crate) trait Lanes: Copy {
     fn mul(self, a: Self::V, b: Self::V) -> Self::V;
     fn div(self, a: Self::V, b: Self::V) -> Self::V;
     fn min(self, a: Self::V, b: Self::V) -> Self::V;
+    /// The larger one; `b` where either is NaN, so that a NaN there is not lost.
     fn max(self, a: Self::V, b: Self::V) -> Self::V;
     /// a·b + c.
     fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;

@@ -32,7 +32,7 @@ impl Activation {
     pub(crate) fn apply<L: Lanes>(self, l: L, x: L::V) -> L::V {
         match self {
             Activation::None => x,
-            Activation::Relu => l.max(x, l.splat(0.0)),
+            Activation::Relu => l.max(l.splat(0.0), x),
             Activation::Mish => {
                 // tanh(ln(1 + e)) = n/(n + 2) with n = e² + 2e; beyond 20 the quotient is 1 in fp32.
                 let e = l.exp(l.min(x, l.splat(20.0)));

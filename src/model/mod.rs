@@ -3,6 +3,7 @@
 
 mod assemble;
 mod backend;
+mod cpu;
 pub mod cpu_tower;
 mod embedded;
 mod error;
@@ -14,6 +15,7 @@ mod layer;
 mod matmul;
 mod plane_conv;
 mod proto;
+mod runner;
 mod settings;
 mod torch;
 pub mod tower_config;

@@ -218,11 +218,17 @@ pub struct NetworkWeights {
 }
 
 impl NetworkWeights {
-    /// The embedding activation of an attention policy, and that of its encoders' feed-forward part.
-    pub fn policy_activations(&self) -> (Activation, Activation) {
+    /// Of an attention policy: the embedding's activation, its encoders' in the feed-forward part, and in
+    /// smolgen. On a tower they are fixed.
+    pub fn policy_activations(&self) -> [Activation; 3] {
+        let format = &self.format;
         match self.body {
-            Body::Tower(_) => (Activation::Selu, Activation::Selu),
-            Body::Attention(_) => (self.format.default_activation, self.format.ffn_activation),
+            Body::Tower(_) => [Activation::Selu, Activation::Selu, Activation::None],
+            Body::Attention(_) => [
+                format.default_activation,
+                format.ffn_activation,
+                format.smolgen_activation,
+            ],
         }
     }
 

@@ -55,12 +55,12 @@ impl Policy {
                 activation,
             },
             weights::Policy::Attention(policy) => {
-                let (embedding, ffn) = network.policy_activations();
+                let [embedding, ffn, smolgen] = network.policy_activations();
                 let style = EncoderStyle {
                     alpha: 1.0,
                     epsilon: 1e-6,
                     ffn,
-                    smolgen: network.format.smolgen_activation,
+                    smolgen,
                 };
                 let dim = policy.q.outputs;
                 Policy::Attention(AttentionPolicy {
@@ -98,6 +98,14 @@ impl Policy {
             }
             Policy::Attention(policy) => policy.forward(tokens),
         }
+    }
+}
+
+impl Policy {
+    /// The same for numbers `[batch, 64, channels]` on the CPU.
+    pub fn forward_numbers(&self, tokens: &[f32], batch: usize) -> Result<Vec<f32>> {
+        let tokens = Tensor::f_from_slice(tokens)?.f_reshape([batch as i64, 64, -1])?;
+        super::numbers(&self.forward(&tokens)?)
     }
 }
 

@@ -40,6 +40,13 @@ pub struct Placement {
 }
 
 impl Placement {
+    /// On the CPU in full precision.
+    pub const CPU_FP32: Placement = Placement {
+        device: Device::Cpu,
+        kind: Kind::Float,
+        storage: Kind::Float,
+    };
+
     /// A constant with that shape.
     pub fn param(self, values: &[f32], shape: &[i64]) -> Result<Param> {
         let tensor = Tensor::f_from_slice(values)?

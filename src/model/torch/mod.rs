@@ -10,7 +10,8 @@ use tch::{Device, Kind, Tensor};
 pub use layers::{Placement, Result};
 
 use self::encoder::{EncoderStyle, Encoders, FeedForward, add_and_norm};
-use self::heads::{Policy, ScalarHead, board_of};
+pub use self::heads::Policy;
+use self::heads::{ScalarHead, board_of};
 use self::layers::{Dense, Norm, Param};
 use self::tower::Tower;
 use super::format::{Activation, InputEmbedding};
