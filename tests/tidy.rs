@@ -189,7 +189,11 @@ fn tensors_stay_below_the_line() {
             continue;
         }
         for (number, line) in source.code() {
-            if line.contains("tch::") {
+            let names_tch = line.match_indices("tch::").any(|(at, _)| {
+                let before = line[..at].chars().next_back();
+                !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
+            });
+            if names_tch {
                 found.push(format!("{}:{number}", source.name));
             }
         }
