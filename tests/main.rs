@@ -10,3 +10,4 @@ mod rules;
 mod search;
 mod shared;
 mod tidy;
+mod uci;

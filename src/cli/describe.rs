@@ -3,6 +3,7 @@
 use anyhow::{Result, anyhow};
 use clap::Args;
 
+use crate::engine::settings_text;
 use crate::model::{Body, ModelOptions, NetworkFile, NetworkWeights, Policy, Source};
 use crate::options::{Domain, Options, TABLE};
 
@@ -12,10 +13,17 @@ pub struct Describe {
     /// List every option: flag, TOML key, UCI name, values, default.
     #[arg(long)]
     options: bool,
+    /// Print an engine.toml with every option and its default.
+    #[arg(long)]
+    toml: bool,
 }
 
 /// Prints the option table, the network, or both.
 pub fn run(args: &Describe, options: &Options) -> Result<()> {
+    if args.toml {
+        print!("{}", settings_text());
+        return Ok(());
+    }
     if args.options {
         describe_options();
     }

@@ -7,13 +7,14 @@ mod describe;
 mod matches;
 mod perft;
 mod raw;
+mod uci;
 
-use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::engine;
 use crate::options::{Domain, Options, TABLE};
 
 /// A UCI chess engine on transformer and Lc0 networks. Without a command it speaks UCI.
@@ -33,6 +34,11 @@ enum Command {
     Describe(describe::Describe),
     Perft(perft::Perft),
     Match(matches::MatchArgs),
+    /// Speaks UCI on standard input and output; the same as no command.
+    Uci,
+    /// UCI commands, each an argument, and then the end: simurgh "go nodes 100" quit.
+    #[command(external_subcommand)]
+    Lines(Vec<String>),
 }
 
 /// Options whose flags `--help` shows; `describe --options` lists them all.
@@ -63,9 +69,24 @@ pub fn main() -> ExitCode {
 
 fn run(matches: &ArgMatches) -> Result<()> {
     let cli = Cli::from_arg_matches(matches)?;
-    let options = options(matches)?;
+    let mut options = Options::default();
+    let settings = engine::apply_settings(&mut options);
+    apply_flags(&mut options, matches)?;
+    // A GUI does not look at exit codes: it is told, and the game goes on.
+    let remark = settings
+        .as_ref()
+        .err()
+        .map(|error| format!("{error}; it is not used"));
     match cli.command {
-        None => Ok(()),
+        None | Some(Command::Uci) => uci::run(options, remark.into_iter().collect()),
+        Some(Command::Lines(lines)) => {
+            return uci::run_arguments(options, remark.into_iter().collect(), &lines);
+        }
+        _ => {}
+    }
+    settings?;
+    match cli.command {
+        None | Some(Command::Uci | Command::Lines(_)) => Ok(()),
         Some(Command::Raw(args)) => raw::run(&args, &options),
         Some(Command::BackendBench(args)) => backendbench::run(&args, &options),
         Some(Command::Bench(args)) => bench::run(&args, &options, is_given(matches, "weights")),
@@ -110,36 +131,17 @@ fn option_id(key: &str) -> String {
     format!("option:{key}")
 }
 
-/// Defaults, then `engine.toml`, then flags.
-fn options(matches: &ArgMatches) -> Result<Options> {
-    let mut options = Options::default();
-    if let Some(file) = engine_toml() {
-        let text = std::fs::read_to_string(&file)
-            .with_context(|| format!("cannot read {}", file.display()))?;
-        options
-            .apply_toml(&text)
-            .with_context(|| file.display().to_string())?;
-    }
+/// Flags win over what the options hold.
+fn apply_flags(options: &mut Options, matches: &ArgMatches) -> Result<()> {
     // Global flags may stand before or after the subcommand.
     let mut level = Some(matches);
     while let Some(current) = level {
         for spec in TABLE {
             if let Ok(Some(text)) = current.try_get_one::<String>(&option_id(spec.key)) {
-                spec.set_text(&mut options, text)?;
+                spec.set_text(options, text)?;
             }
         }
         level = current.subcommand().map(|(_, inner)| inner);
     }
-    Ok(options)
-}
-
-/// `engine.toml` beside the binary, else in the working directory.
-fn engine_toml() -> Option<std::path::PathBuf> {
-    let beside = std::env::current_exe()
-        .ok()
-        .and_then(|exe| Some(exe.parent()?.join("engine.toml")));
-    beside
-        .into_iter()
-        .chain([Path::new("engine.toml").to_owned()])
-        .find(|path| path.is_file())
+    Ok(())
 }
