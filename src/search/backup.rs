@@ -30,7 +30,6 @@ pub fn expand(
         edge.write(moves[index], Prior::from_bits((packed >> 8) as u16));
     }
     let value = Value::new(evaluation.wdl, evaluation.moves_left);
-    node.set_own_q(value.q());
     node.settle(Meta::expanded(count), block);
     value
 }

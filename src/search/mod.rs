@@ -40,6 +40,7 @@ use clock::{Budget, Experience};
 use control::Control;
 use driver::{FinishGuard, Plan, after_minibatch, drive};
 use params::Params;
+use pool::Pool;
 use report::Style;
 use root::{Noise, RootFilter};
 use stoppers::Chain;
@@ -433,7 +434,7 @@ fn tree_bytes(options: &Options) -> u64 {
         n if n > 0 => n as u64 * MIB as u64,
         _ => options.hash.max(1) as u64 * MIB as u64 / 4 * 3,
     };
-    bytes.max(LEAST_TREE_BYTES)
+    bytes.clamp(LEAST_TREE_BYTES, Pool::MOST_BYTES)
 }
 
 /// The limits after FixedNodes and UCI_LimitStrength.

@@ -144,7 +144,7 @@ impl Meta {
     }
 }
 
-/// Visits and sums of a position reached by one path. 48 bytes; what selection reads comes first.
+/// Visits and sums of a position reached by one path. 40 bytes; what selection reads comes first.
 #[derive(Default)]
 #[repr(C)]
 pub struct Node {
@@ -155,8 +155,6 @@ pub struct Node {
     block: AtomicU32,
     d: AtomicI64,
     m: AtomicI64,
-    /// The node's own evaluation, Q as the bits of an f32.
-    own_q: AtomicU32,
 }
 
 impl Node {
@@ -254,16 +252,6 @@ impl Node {
             .is_ok()
     }
 
-    /// The node's own evaluation, Q from the side to move.
-    pub fn own_q(&self) -> f32 {
-        f32::from_bits(self.own_q.load(Ordering::Relaxed))
-    }
-
-    /// Remembers the node's own evaluation.
-    pub fn set_own_q(&self, q: f32) {
-        self.own_q.store(q.to_bits(), Ordering::Relaxed);
-    }
-
     /// As if it had never been used. Only while nobody else looks at the node.
     pub fn reset(&self) {
         self.visits.store(0, Ordering::Relaxed);
@@ -271,7 +259,6 @@ impl Node {
         self.wl.store(0, Ordering::Relaxed);
         self.d.store(0, Ordering::Relaxed);
         self.m.store(0, Ordering::Relaxed);
-        self.own_q.store(0, Ordering::Relaxed);
         self.block.store(0, Ordering::Relaxed);
         self.meta.store(0, Ordering::Release);
     }
@@ -363,7 +350,7 @@ mod tests {
 
     #[test]
     fn sizes_are_what_the_memory_figures_assume() {
-        assert_eq!(std::mem::size_of::<Node>(), 48);
+        assert_eq!(std::mem::size_of::<Node>(), 40);
         assert_eq!(std::mem::size_of::<Edge>(), 8);
     }
 

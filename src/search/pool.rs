@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::node::{BlockId, Edge, Node, NodeId};
 
-/// Nodes in a chunk (3 MiB).
+/// Nodes in a chunk (2.5 MiB).
 const NODES: usize = 1 << 16;
 /// Edges in a chunk (1 MiB).
 const EDGES: usize = 1 << 17;
@@ -79,6 +79,9 @@ fn classes_of(edges: usize) -> usize {
 }
 
 impl Pool {
+    /// Bytes a tree can fill before its numbers run out, with a reserve for what workers hold.
+    pub const MOST_BYTES: u64 = 60 << 30;
+
     /// A node that was handed out.
     pub fn node(&self, id: NodeId) -> &Node {
         let index = id.0 as usize;

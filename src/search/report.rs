@@ -10,7 +10,7 @@ use crate::options::Options;
 
 use super::choose::{Ranked, ranked};
 use super::event::{Info, Line, Score};
-use super::node::{NodeId, Source};
+use super::node::{Node, NodeId, Source, State};
 use super::score::{ScoreType, mate, per_mille};
 use super::stoppers::{MoveVisits, Snapshot};
 use super::values::Sums;
@@ -187,7 +187,7 @@ pub fn move_stats(shared: &Shared, text_of: impl Fn(Move) -> String) -> Vec<Stri
             };
             let v = match m.child {
                 NodeId::NONE => None,
-                child => Some(-shared.tree.pool().node(child).own_q()),
+                child => Some(-own_value(shared, shared.tree.pool().node(child))),
             };
             let started = m.sums.visits + in_flight;
             stats_line(
@@ -208,9 +208,24 @@ pub fn move_stats(shared: &Shared, text_of: impl Fn(Move) -> String) -> Vec<Stri
         None,
         own.q(),
         None,
-        Some(root.own_q()),
+        Some(own_value(shared, root)),
     ));
     lines
+}
+
+/// V: what the network said of a node, Q from its side to move. The sums are exact, so it is what
+/// remains without the children's part.
+fn own_value(shared: &Shared, node: &Node) -> f32 {
+    let mut own = node.sums();
+    if node.meta().state() == State::Expanded {
+        let pool = shared.tree.pool();
+        for child in pool.edges_of(node).iter().map(|edge| edge.load().child()) {
+            if !child.is_none() {
+                own = own.without(pool.node(child).sums().for_parent());
+            }
+        }
+    }
+    own.q().clamp(-1.0, 1.0)
 }
 
 fn stats_line(

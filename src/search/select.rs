@@ -115,37 +115,46 @@ impl Selection<'_> {
             };
             let mut candidate = Candidate {
                 base: f32::NAN,
-                up: scale * prior,
+                up: prior,
                 started: 0,
                 given: 0,
                 edge: index as u32,
                 child,
             };
             if !child.is_none() {
-                let child = self.pool.node(child);
-                let visits = child.visits();
-                candidate.started = visits + child.inflight();
-                if visits > 0 {
-                    visited_policy += prior;
-                    let whole = self.draw_score != 0.0 || moves_left.is_some();
-                    let sums = if whole { child.sums() } else { child.wl_sums() };
-                    let q = self.draw_score * sums.d() - sums.q();
-                    candidate.base = q;
-                    if let Some(m) = moves_left {
-                        candidate.base += m.utility(q, sums.m(), parent_m);
-                    }
-                    if child.meta().proven() == Some(1) {
-                        // Nothing can be learnt from a lost move.
-                        candidate.up = 0.0;
-                    }
-                }
+                // Touched here only, so that the memory of all children is asked for at once.
+                candidate.started = self.pool.node(child).inflight();
             }
             out.push(candidate);
+        }
+        let whole = self.draw_score != 0.0 || moves_left.is_some();
+        for candidate in &mut out[first..] {
+            if candidate.child.is_none() {
+                continue;
+            }
+            let child = self.pool.node(candidate.child);
+            let sums = if whole { child.sums() } else { child.wl_sums() };
+            if sums.visits == 0 {
+                continue;
+            }
+            candidate.started += sums.visits;
+            visited_policy += candidate.up;
+            candidate.up *= scale;
+            let q = self.draw_score * sums.d() - sums.q();
+            candidate.base = q;
+            if let Some(m) = moves_left {
+                candidate.base += m.utility(q, sums.m(), parent_m);
+            }
+            if child.meta().proven() == Some(1) {
+                // Nothing can be learnt from a lost move.
+                candidate.up = 0.0;
+            }
         }
         let fpu = self.params.fpu(at_root).value(parent_q, visited_policy);
         for candidate in &mut out[first..] {
             if candidate.base.is_nan() {
                 candidate.base = fpu;
+                candidate.up *= scale;
             }
         }
         let mut unvisited = Unvisited { next, fpu, scale };

@@ -55,11 +55,6 @@ impl Value {
             m: self.m * n,
         }
     }
-
-    /// Q = W − L.
-    pub fn q(self) -> f32 {
-        (self.wl as f64 / UNIT) as f32
-    }
 }
 
 /// Sums over visits of one node, from its side to move.
@@ -96,6 +91,17 @@ impl Sums {
         self.wl += child.0.wl;
         self.d += child.0.d;
         self.m += child.0.m;
+    }
+
+    /// What is left without a child's part.
+    #[must_use]
+    pub fn without(self, child: FlippedSums) -> Sums {
+        Sums {
+            visits: self.visits.saturating_sub(child.0.visits),
+            wl: self.wl - child.0.wl,
+            d: self.d - child.0.d,
+            m: self.m - child.0.m,
+        }
     }
 
     /// Adds a difference without visits.
