@@ -321,6 +321,18 @@ fn repetitions_in_the_tree_are_draws() {
 }
 
 #[test]
+fn second_occurrences_inside_the_tree_count_as_draws_if_asked_to() {
+    let blocked = game("8/5k2/3p4/1p1Pp2p/pP2Pp1P/P4P1K/8/8 b - - 0 1", "");
+    let expanded = |two_fold_draws| {
+        let mut bed = Bed::new(Fake::new(Answer::Uniform), options());
+        bed.options.two_fold_draws = two_fold_draws;
+        bed.go(&blocked, Limits::nodes(3000));
+        bed.search.totals().expanded
+    };
+    assert!(expanded(true) < expanded(false));
+}
+
+#[test]
 fn a_claimable_root_still_moves() {
     let fifty = game("3k4/8/8/8/8/8/4R3/4K3 w - - 100 120", "");
     let mut bed = Bed::new(Fake::new(Answer::Material), options());

@@ -72,9 +72,10 @@ impl Taken {
         }
     }
 
-    /// True when nothing came of the visits but collisions.
-    pub fn is_fruitless(&self) -> bool {
-        self.sums.visits == 0 && self.pending == 0
+    /// True when nothing came of the visits at all, so that more of them would go the same way.
+    /// Collisions press on where they happened, and the next visits go elsewhere.
+    pub fn is_nothing(&self) -> bool {
+        self.sums.visits + self.pending + self.collisions == 0
     }
 }
 

@@ -289,7 +289,7 @@ impl Worker<'_> {
             at_once = at_once.saturating_sub(taken.sums.visits);
             collisions = collisions.saturating_sub(taken.collisions);
             events = events.saturating_sub(taken.collision_events);
-            if taken.is_fruitless() || shared.control.is_aborted() {
+            if taken.is_nothing() || shared.control.is_aborted() {
                 break;
             }
         }
