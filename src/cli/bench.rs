@@ -22,6 +22,16 @@ pub struct Bench {
     speed: bool,
 }
 
+impl Bench {
+    /// The signature on so many visits, or as many as by default.
+    pub fn signature(nodes: Option<u64>) -> Bench {
+        Bench {
+            nodes,
+            speed: false,
+        }
+    }
+}
+
 /// Prints what was measured; the last line is `N nodes M nps`.
 ///
 /// # Errors

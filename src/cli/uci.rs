@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 
+use super::bench::{self, Bench};
 use crate::options::Options;
 use crate::uci::{COMMAND_WORDS, Session, Setup, lines_of_arguments};
 
@@ -30,6 +31,14 @@ fn session(options: Options, remarks: Vec<String>) -> Session {
     Session::new(Setup {
         options,
         remarks,
-        bench: Arc::new(|_| vec!["info string bench: start it as simurgh bench".to_owned()]),
+        bench: Arc::new(bench),
     })
+}
+
+/// `bench [NODES]` in a conversation: the same lines as `simurgh bench`, on the built-in stand-in.
+fn bench(words: &[String]) -> Vec<String> {
+    let nodes = words.first().and_then(|word| word.parse().ok());
+    let args = Bench::signature(nodes);
+    bench::lines(&args, &Options::default(), false)
+        .unwrap_or_else(|error| vec![format!("info string bench: {error:#}")])
 }
