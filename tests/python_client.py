@@ -45,7 +45,9 @@ class Complaints(logging.Handler):
     def emit(self, record):
         # What the engine prints on standard error is its own affair.
         text = record.getMessage()
-        if "stderr >>" not in text:
+        # A remark may come at any time; python-chess expects none outside of a search.
+        remark = "Unexpected engine output: " in text and "info string " in text
+        if "stderr >>" not in text and not remark:
             self.lines.append(text)
 
     def take(self):

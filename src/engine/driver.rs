@@ -10,6 +10,7 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, never, select};
 use super::control::{Answer, Control};
 use super::event::{Evaluated, Event, Listener};
 use super::network::{self, Loaded, NetworkWish};
+use super::tables::Opened;
 use crate::chess::perft::perft_by_move;
 use crate::chess::{Game, Move};
 use crate::eval::{Backend, EvalParams, Leaf};
@@ -47,7 +48,7 @@ pub enum Job {
     /// Forget tree and cache.
     Clear,
     /// Use these tablebases, or none.
-    Tables(Option<Arc<dyn Oracle>>),
+    Tables(Opened),
     /// Anything else that may take its time and talks through the listener.
     Run {
         control: Arc<Control>,
@@ -68,6 +69,8 @@ pub struct GoJob {
     pub searchmoves: Vec<Move>,
     pub ponder: bool,
     pub received: Instant,
+    /// Tell more than was asked.
+    pub debug: bool,
 }
 
 pub struct Driver {
@@ -81,6 +84,9 @@ pub struct Driver {
     /// `isready`s that wait for the network.
     waiting: u32,
     backend: Option<Arc<dyn Backend>>,
+    /// What whoever debugs is to be told at the next `go`: outside of one some clients take any line
+    /// for a fault.
+    news: Vec<String>,
     /// With the options it was made with.
     search: Option<(Search, Arc<Options>)>,
     tables: Option<Arc<dyn Oracle>>,
@@ -96,6 +102,7 @@ impl Driver {
             queued: None,
             waiting: 0,
             backend: None,
+            news: Vec::new(),
             search: None,
             tables: None,
         }
@@ -161,8 +168,9 @@ impl Driver {
                     search.clear();
                 }
             }
-            Job::Tables(tables) => {
-                self.tables = tables;
+            Job::Tables(opened) => {
+                self.tables = opened.tables;
+                self.news.extend(opened.news);
                 if let Some((search, _)) = &mut self.search {
                     search.set_oracle(self.tables.clone());
                     // What the tree knows came from the old ones.
@@ -213,19 +221,25 @@ impl Driver {
         }
         let loaded = loaded.unwrap_or_else(|| Loaded {
             backend: None,
-            as_wished: false,
-            remarks: vec!["no thread to load the network on".to_owned()],
+            problem: Some("no thread to load the network on".to_owned()),
         });
-        for remark in loaded.remarks {
-            self.message(remark);
-        }
         if let Some((_, came)) = &mut self.attempted {
-            *came = loaded.as_wished;
+            *came = loaded.problem.is_none();
         }
         if let Some(backend) = loaded.backend {
+            let a = backend.attributes();
+            if loaded.problem.is_none() {
+                self.news.push(format!(
+                    "network {} on {}, {}",
+                    a.name, a.device, a.precision
+                ));
+            }
             self.backend = Some(backend);
             // The next search is made on it.
             self.search = None;
+        }
+        if let Some(problem) = loaded.problem {
+            self.message(problem);
         }
         for _ in 0..std::mem::take(&mut self.waiting) {
             self.say(Event::Ready);
@@ -259,6 +273,7 @@ impl Driver {
             searchmoves,
             ponder,
             received,
+            debug,
         } = job;
         if game.current().legal_moves().is_empty() {
             control.prepared();
@@ -283,6 +298,11 @@ impl Driver {
         }
         if let Err(reason) = self.prepare_search(&wish.options) {
             answer.message(format!("{reason}; answering from material values"));
+        }
+        if debug {
+            for news in self.news.drain(..) {
+                answer.message(news);
+            }
         }
         let limits = match (in_time, &self.search) {
             (true, _) => limits,

@@ -44,6 +44,8 @@ pub struct Engine {
     game: Arc<Game>,
     /// See [`NetworkWish::generation`].
     generation: u64,
+    /// Whether a `go` says what network it uses.
+    debug: bool,
     current: Current,
     jobs: Sender<Job>,
     listener: Listener,
@@ -73,6 +75,7 @@ impl Engine {
             options: Arc::new(options),
             game: Arc::new(Game::default()),
             generation: 0,
+            debug: false,
             current: Current::default(),
             jobs,
             listener,
@@ -91,6 +94,11 @@ impl Engine {
     /// The game as it is.
     pub fn game(&self) -> &Arc<Game> {
         &self.game
+    }
+
+    /// Tells more than was asked, or no longer.
+    pub fn set_debug(&mut self, debug: bool) {
+        self.debug = debug;
     }
 
     /// Sets an option, after ending a search. A network is loaded at the next [`Engine::ready`] or
@@ -192,6 +200,7 @@ impl Engine {
             searchmoves,
             ponder: request.ponder,
             received,
+            debug: self.debug,
         })));
         refused
     }
@@ -293,11 +302,11 @@ impl Engine {
 
     /// Takes the tablebases of the options, at once, and says what came of it.
     fn load_tables(&self) {
-        let (tables, remark) = Tables::open(&self.options);
-        if let Some(remark) = remark {
-            (self.listener)(Event::Message(remark));
+        let opened = Tables::open(&self.options);
+        if let Some(problem) = &opened.problem {
+            (self.listener)(Event::Message(problem.clone()));
         }
-        self.submit(Job::Tables(tables));
+        self.submit(Job::Tables(opened));
     }
 
     fn wish(&self) -> NetworkWish {

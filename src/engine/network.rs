@@ -62,10 +62,8 @@ pub const NETWORK_KEYS: [&str; 9] = [
 pub struct Loaded {
     /// `None` where it failed and the network there is stays.
     pub backend: Option<Arc<dyn Backend>>,
-    /// False where the backend is a substitute for the one asked for.
-    pub as_wished: bool,
-    /// What the user should know.
-    pub remarks: Vec<String>,
+    /// What the user should know at once: one line, where something went wrong.
+    pub problem: Option<String>,
 }
 
 /// The backend that needs no network: material values, equal priors.
@@ -81,8 +79,7 @@ pub fn start_loading(wish: NetworkWish, keep: bool) -> Receiver<Loaded> {
         let loaded = catch_unwind(AssertUnwindSafe(|| load(&wish.options, keep)));
         let _ = sender.send(loaded.unwrap_or_else(|_| Loaded {
             backend: (!keep).then(material),
-            as_wished: false,
-            remarks: vec!["loading the network failed; see stderr".to_owned()],
+            problem: Some("loading the network failed; see stderr".to_owned()),
         }));
     };
     // Where there is no thread to be had the receiver finds nobody at the other end.
@@ -93,14 +90,9 @@ pub fn start_loading(wish: NetworkWish, keep: bool) -> Receiver<Loaded> {
 }
 
 fn load(options: &Options, keep: bool) -> Loaded {
-    let fine = |backend: Arc<dyn Backend>| {
-        let a = backend.attributes();
-        let remark = format!("network {} on {}, {}", a.name, a.device, a.precision);
-        Loaded {
-            backend: Some(backend),
-            as_wished: true,
-            remarks: vec![remark],
-        }
+    let fine = |backend| Loaded {
+        backend: Some(backend),
+        problem: None,
     };
     if let Some(answer) = fake(&options.backend) {
         return fine(Arc::new(Fake::new(answer)));
@@ -120,16 +112,14 @@ fn load(options: &Options, keep: bool) -> Loaded {
     if keep {
         return Loaded {
             backend: None,
-            as_wished: false,
-            remarks: vec![format!("{problem}; the network used so far stays")],
+            problem: Some(format!("{problem}; the network used so far stays")),
         };
     }
     let inside = matches!(source, Source::File(_)) && model::embedded().is_some();
     match inside.then(|| open(&Source::Embedded, options)) {
         Some(Ok(backend)) => Loaded {
             backend: Some(backend),
-            as_wished: false,
-            remarks: vec![format!("{problem}; the one inside the binary is used")],
+            problem: Some(format!("{problem}; the one inside the binary is used")),
         },
         _ => stand_in(problem),
     }
@@ -152,9 +142,8 @@ fn open(source: &Source, options: &Options) -> Result<Arc<dyn Backend>, ModelErr
 fn stand_in(problem: String) -> Loaded {
     Loaded {
         backend: Some(material()),
-        as_wished: false,
-        remarks: vec![format!(
+        problem: Some(format!(
             "{problem}; warning: playing by material values alone"
-        )],
+        )),
     }
 }

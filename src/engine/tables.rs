@@ -13,26 +13,33 @@ pub struct Tables {
     fast_play: bool,
 }
 
+/// What a look at SyzygyPath gave.
+pub struct Opened {
+    /// `None` where there is no table.
+    pub tables: Option<Arc<dyn Oracle>>,
+    /// What was found.
+    pub news: Option<String>,
+    /// What could not be used, in one line.
+    pub problem: Option<String>,
+}
+
 impl Tables {
-    /// The tables on SyzygyPath, if there are any, and a remark on what was found.
-    pub fn open(options: &Options) -> (Option<Arc<dyn Oracle>>, Option<String>) {
+    /// The tables on SyzygyPath.
+    pub fn open(options: &Options) -> Opened {
         let (tables, files, errors) = Tablebases::new(&options.syzygy_path);
-        if files == 0 && errors.is_empty() {
-            return (None, None);
-        }
-        let mut remark = format!("SyzygyPath: {files} tablebase files");
-        for error in errors {
-            remark.push_str(&format!("; {error}"));
-        }
-        let usable = !tables.is_empty();
+        let problems: Vec<String> = errors.iter().map(ToString::to_string).collect();
         let tables = Tables {
             tables,
             fast_play: options.syzygy_fast_play,
         };
-        (
-            usable.then(|| Arc::new(tables) as Arc<dyn Oracle>),
-            Some(remark),
-        )
+        Opened {
+            news: (files > 0).then(|| format!("SyzygyPath: {files} tablebase files")),
+            problem: (!problems.is_empty()).then(|| format!("SyzygyPath: {}", problems.join("; "))),
+            tables: match tables.tables.is_empty() {
+                true => None,
+                false => Some(Arc::new(tables)),
+            },
+        }
     }
 }
 

@@ -136,8 +136,9 @@ impl Session {
             } => self.go(&request, &complaints, received),
             Command::Stop => self.engine.stop(),
             Command::PonderHit => self.engine.ponderhit(),
-            // Every remark is printed anyway, and nothing needs a registration.
-            Command::Debug(_) | Command::Register | Command::Quit => {}
+            Command::Debug(on) => self.engine.set_debug(on),
+            // Nothing needs a registration.
+            Command::Register | Command::Quit => {}
             Command::Display => self.output.say(&board::describe(
                 self.engine.game(),
                 self.engine.options().uci_chess960,
