@@ -101,6 +101,8 @@ pub struct Engine {
     go_sent: Instant,
     last_line: String,
     strays: u32,
+    /// A search was begun whose `bestmove` has not come: if it comes late, that is no stray.
+    owes_bestmove: bool,
     unresponsive: bool,
 }
 
@@ -130,6 +132,7 @@ impl Engine {
             go_sent: Instant::now(),
             last_line: String::new(),
             strays: 0,
+            owes_bestmove: false,
             unresponsive: false,
         };
         engine.shake_hands()?;
@@ -287,6 +290,7 @@ impl Engine {
         while let Some(line) = self.process.try_receive() {
             self.idle_line(&line.text);
         }
+        self.owes_bestmove = true;
         self.go_sent = Instant::now();
         self.send(&limits.to_string())
     }
@@ -315,7 +319,10 @@ impl Engine {
                 ["bestmove", best, "ponder", ponder] => {
                     return Ok(self.answered(&line, best, Some(ponder)));
                 }
-                ["bestmove", ..] => return Err(ClientError::BadBestmove(quote(&line.text))),
+                ["bestmove", ..] => {
+                    self.owes_bestmove = false;
+                    return Err(ClientError::BadBestmove(quote(&line.text)));
+                }
                 ["info", ..] => {
                     if let Some(info) = Info::parse(&line.text) {
                         on_info(info);
@@ -328,6 +335,7 @@ impl Engine {
 
     fn answered(&mut self, line: &Line, best: &str, ponder: Option<&str>) -> Answer {
         self.unresponsive = false;
+        self.owes_bestmove = false;
         Answer {
             best: best.to_owned(),
             ponder: ponder.map(str::to_owned),
@@ -462,7 +470,7 @@ impl Engine {
     }
 
     fn idle_line(&mut self, line: &str) {
-        if line.starts_with("bestmove") {
+        if line.starts_with("bestmove") && !std::mem::take(&mut self.owes_bestmove) {
             self.strays += 1;
         }
     }
