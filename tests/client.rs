@@ -454,6 +454,27 @@ fn unlisted_options_and_bad_values_are_complained_about() {
 }
 
 #[test]
+fn trouble_told_before_the_match_is_a_complaint() {
+    let folder = Folder::new();
+    let mut config = folder.script("good");
+    let path = folder.write(
+        "troubled.sh",
+        "while read -r line; do case $line in
+            uci) echo uciok ;;
+            isready) echo 'info string Using 1 thread'; echo 'No such option: X'
+                echo 'info string no network: playing by material values'; echo readyok ;;
+            quit) exit ;;
+        esac; done",
+    );
+    config.args = vec![path.to_string_lossy().into_owned()];
+    let engine = Engine::start(config).unwrap();
+    let complaints = engine.complaints();
+    assert_eq!(complaints.len(), 2, "{complaints:?}");
+    assert!(complaints[0].contains("No such option: X"));
+    assert!(complaints[1].contains("no network"));
+}
+
+#[test]
 fn engines_restart_after_a_crash() {
     let folder = Folder::new();
     let mut engine = Engine::start(folder.script("crash")).unwrap();

@@ -12,6 +12,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
+use super::stdout;
 use crate::chess::Game;
 use crate::eval::{Backend, EvalParams, Leaf};
 use crate::model::{self, ModelOptions};
@@ -56,13 +57,16 @@ pub fn run(args: &BackendBench, options: &Options) -> Result<()> {
     sizes.push(largest);
     let leaves = leaves();
     if args.csv {
-        println!("batch,evaluations_per_second,ms_per_batch");
+        stdout::say("batch,evaluations_per_second,ms_per_batch")?;
     } else {
-        println!(
+        stdout::say(format_args!(
             "{}: {} on {}, {} evaluators",
             attributes.name, attributes.precision, attributes.device, attributes.evaluators
-        );
-        println!("{:>6} {:>15} {:>12}", "batch", "evaluations/s", "ms/batch");
+        ))?;
+        stdout::say(format_args!(
+            "{:>6} {:>15} {:>12}",
+            "batch", "evaluations/s", "ms/batch"
+        ))?;
     }
     let mut best = (0.0, 0);
     for size in sizes {
@@ -74,16 +78,19 @@ pub fn run(args: &BackendBench, options: &Options) -> Result<()> {
         )?;
         let ms = 1000.0 * (size * attributes.evaluators) as f64 / rate.max(1e-9);
         if args.csv {
-            println!("{size},{rate:.1},{ms:.3}");
+            stdout::say(format_args!("{size},{rate:.1},{ms:.3}"))?;
         } else {
-            println!("{size:>6} {rate:>15.0} {ms:>12.2}");
+            stdout::say(format_args!("{size:>6} {rate:>15.0} {ms:>12.2}"))?;
         }
         if rate > best.0 {
             best = (rate, size);
         }
     }
     if !args.csv {
-        println!("best: {:.0} evaluations/s at batch {}", best.0, best.1);
+        let (rate, size) = best;
+        stdout::say(format_args!(
+            "best: {rate:.0} evaluations/s at batch {size}"
+        ))?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow};
 use clap::Args;
 
+use super::stdout;
 use crate::eval::{Answer, Backend, Fake};
 use crate::model::{self, ModelOptions};
 use crate::options::Options;
@@ -35,10 +36,10 @@ impl Bench {
 /// Prints what was measured; the last line is `N nodes M nps`.
 ///
 /// # Errors
-/// When the network cannot be loaded.
+/// When the network cannot be loaded or nothing can be printed.
 pub fn run(args: &Bench, options: &Options, weights_given: bool) -> Result<()> {
     for line in lines(args, options, weights_given)? {
-        println!("{line}");
+        stdout::say(line)?;
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use anyhow::{Result, anyhow};
 use clap::Args;
 
+use super::stdout;
 use crate::engine::settings_text;
 use crate::model::{Body, ModelOptions, NetworkFile, NetworkWeights, Policy, Source};
 use crate::options::{Domain, Options, TABLE};
@@ -21,11 +22,10 @@ pub struct Describe {
 /// Prints the option table, the network, or both.
 pub fn run(args: &Describe, options: &Options) -> Result<()> {
     if args.toml {
-        print!("{}", settings_text());
-        return Ok(());
+        return Ok(stdout::print(&settings_text())?);
     }
     if args.options {
-        describe_options();
+        stdout::print(&option_list())?;
     }
     match Source::of_options(options) {
         Some(source) if !args.options || !options.weights.is_empty() => {
@@ -36,25 +36,28 @@ pub fn run(args: &Describe, options: &Options) -> Result<()> {
     }
 }
 
-fn describe_options() {
+fn option_list() -> String {
+    let mut lines = Vec::new();
     for spec in TABLE {
         let default = match spec.default_text() {
             text if text.is_empty() => "nothing".to_owned(),
             text => text,
         };
         if matches!(spec.domain, Domain::Button) {
-            println!("{} (UCI button)", spec.uci);
+            lines.push(format!("{} (UCI button)", spec.uci));
         } else {
-            println!(
+            lines.push(format!(
                 "--{}, {} in engine.toml, {} under UCI: {}; default {default}",
                 spec.flag(),
                 spec.key,
                 spec.uci,
                 spec.expected(),
-            );
+            ));
         }
-        println!("    {}", spec.help);
+        lines.push(format!("    {}", spec.help));
     }
+    lines.push(String::new());
+    lines.join("\n")
 }
 
 fn describe_network(source: &Source, options: &Options) -> Result<()> {
@@ -62,7 +65,9 @@ fn describe_network(source: &Source, options: &Options) -> Result<()> {
     let choices = ModelOptions::new(options)?;
     let weights = file.weights(choices.policy_head, choices.value_head)?;
     let format = &weights.format;
-    let line = |what: &str, text: String| println!("{:<14}{text}", format!("{what}:"));
+    let mut lines = String::new();
+    let mut line =
+        |what: &str, text: String| lines.push_str(&format!("{:<14}{text}\n", format!("{what}:")));
     line("network", weights.name.clone());
     line("parameters", weights.parameters().to_string());
     line("body", body(&weights));
@@ -93,7 +98,7 @@ fn describe_network(source: &Source, options: &Options) -> Result<()> {
     if let Some(license) = file.license() {
         line("licence", license);
     }
-    Ok(())
+    Ok(stdout::print(&lines)?)
 }
 
 fn body(weights: &NetworkWeights) -> String {

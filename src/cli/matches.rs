@@ -19,6 +19,7 @@ use crate::measure::book::{Book, Order};
 use crate::measure::matches::{self, Contestant, GameRecord, MatchPlan, Rules, Summary};
 
 use super::contestant;
+use super::stdout::{self, StdoutError};
 
 const ABOUT: &str = "\
 Plays two UCI engines against each other: PGN, Elo with error bars, faults counted by kind.
@@ -200,7 +201,7 @@ pub fn run(args: &MatchArgs) -> Result<()> {
 
     let summary = Summary::new(&plan, &tally);
     // A closed standard output is no reason to lose the JSON.
-    let _ = write!(std::io::stdout(), "{summary}");
+    let printed = stdout::print(&summary.to_string());
     if let Some(mut out) = json_out {
         serde_json::to_writer_pretty(&mut out, &summary).context("cannot write the JSON result")?;
         writeln!(out)
@@ -209,6 +210,9 @@ pub fn run(args: &MatchArgs) -> Result<()> {
     }
     if let Some(error) = write_error {
         return Err(error).context("cannot write the games");
+    }
+    if let Err(error @ StdoutError::Write(_)) = printed {
+        return Err(error.into());
     }
     if let Some(why) = &summary.given_up {
         bail!("match given up: {why}");

@@ -7,6 +7,7 @@ mod describe;
 mod matches;
 mod perft;
 mod raw;
+mod stdout;
 mod uci;
 
 use std::process::ExitCode;
@@ -16,6 +17,8 @@ use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::engine;
 use crate::options::{Domain, Options, TABLE};
+
+use self::stdout::StdoutError;
 
 /// A UCI chess engine on transformer and Lc0 networks. Without a command it speaks UCI.
 #[derive(Parser)]
@@ -60,11 +63,29 @@ pub fn main() -> ExitCode {
     let matches = command().get_matches();
     match run(&matches) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if matches!(error.downcast_ref(), Some(StdoutError::Closed)) => {
+            ExitCode::SUCCESS
+        }
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", in_words(&error));
             ExitCode::from(2)
         }
     }
+}
+
+/// An error with its causes, leaving out those that the words before them already tell.
+fn in_words(error: &anyhow::Error) -> String {
+    let mut words = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        if words.is_empty() {
+            words = cause;
+        } else if !words.contains(&cause) {
+            words.push_str(": ");
+            words.push_str(&cause);
+        }
+    }
+    words
 }
 
 fn run(matches: &ArgMatches) -> Result<()> {
@@ -73,10 +94,7 @@ fn run(matches: &ArgMatches) -> Result<()> {
     let settings = engine::apply_settings(&mut options);
     apply_flags(&mut options, matches)?;
     // A GUI does not look at exit codes: it is told, and the game goes on.
-    let remark = settings
-        .as_ref()
-        .err()
-        .map(|error| format!("{error}; it is not used"));
+    let remark = settings.as_ref().err().map(ToString::to_string);
     match cli.command {
         None | Some(Command::Uci) => uci::run(options, remark.into_iter().collect()),
         Some(Command::Lines(lines)) => {
@@ -144,4 +162,28 @@ fn apply_flags(options: &mut Options, matches: &ArgMatches) -> Result<()> {
         level = current.subcommand().map(|(_, inner)| inner);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let missing = || io::Error::from(io::ErrorKind::NotFound);
+        let told = anyhow::Error::from(crate::model::ModelError::Io {
+            path: "a.pb".into(),
+            source: missing(),
+        });
+        let cause = missing().to_string();
+        assert_eq!(in_words(&told).matches(&cause).count(), 1, "{told:#}");
+        let untold = Err::<(), _>(missing())
+            .context("cannot read a")
+            .unwrap_err();
+        assert_eq!(in_words(&untold), format!("cannot read a: {cause}"));
+    }
 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 
+use super::stdout;
 use crate::chess::{Position, perft};
 
 /// Check move generation: leaves of the move tree, per move and total
@@ -36,9 +37,10 @@ pub fn run(args: &Perft) -> Result<()> {
     let never = AtomicBool::new(false);
     let counts = perft::perft_by_move(&position, args.depth, &never).unwrap_or_default();
     for (m, leaves) in &counts.moves {
-        println!("{}: {leaves}", position.move_to_uci(*m, args.chess960));
+        let text = position.move_to_uci(*m, args.chess960);
+        stdout::say(format_args!("{text}: {leaves}"))?;
     }
-    println!("\nNodes searched: {}", counts.total);
+    stdout::say(format_args!("\nNodes searched: {}", counts.total))?;
     let seconds = began.elapsed().as_secs_f64();
     eprintln!(
         "{seconds:.2} s, {:.1} million nodes/s",

@@ -1,14 +1,15 @@
 //! `simurgh raw`: the network's own answer for each position of a file, line by line. No search.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
-use std::path::PathBuf;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use serde_json::{Map, Number, Value};
 
+use super::stdout;
 use crate::chess::{Game, Position};
 use crate::eval::{EvalParams, Evaluation, Evaluator, Leaf};
 use crate::model::{self, ModelOptions, Precision};
@@ -28,6 +29,42 @@ pub struct Raw {
     batch: u16,
 }
 
+/// Where the answers go.
+enum Output<'a> {
+    File(File, &'a Path),
+    Stdout,
+}
+
+impl Output<'_> {
+    fn print(&mut self, text: &str) -> Result<()> {
+        match self {
+            Output::File(file, path) => file
+                .write_all(text.as_bytes())
+                .with_context(|| format!("cannot write {}", path.display())),
+            Output::Stdout => Ok(stdout::print(text)?),
+        }
+    }
+}
+
+/// True when both name one regular file, by whatever path or link.
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    let (Ok(first), Ok(second)) = (a.metadata(), b.metadata()) else {
+        return false;
+    };
+    if !first.is_file() || !second.is_file() {
+        return false;
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        (first.dev(), first.ino()) == (second.dev(), second.ino())
+    }
+    #[cfg(not(unix))]
+    {
+        a.canonicalize().ok() == b.canonicalize().ok()
+    }
+}
+
 /// A line that was understood.
 struct Question {
     object: Map<String, Value>,
@@ -37,6 +74,14 @@ struct Question {
 
 /// Answers every line it can, then fails if there were others.
 pub fn run(args: &Raw, options: &Options) -> Result<()> {
+    if let Some(output) = &args.output
+        && is_same_file(&args.input, output)
+    {
+        bail!(
+            "--output {} is the file of --input; expected another one",
+            output.display()
+        );
+    }
     let mut choices = ModelOptions::new(options)?;
     if choices.precision == Precision::Auto {
         choices.precision = Precision::Fp32;
@@ -47,13 +92,14 @@ pub fn run(args: &Raw, options: &Options) -> Result<()> {
         .ok_or_else(|| anyhow!("no network: name one with --weights"))?;
     let backend = model::load_backend(&source, &choices)?;
     let mut evaluator = backend.evaluator()?;
-    let mut output: Box<dyn Write> = match &args.output {
-        Some(path) => Box::new(
-            File::create(path).with_context(|| format!("cannot write {}", path.display()))?,
-        ),
-        None => Box::new(std::io::stdout().lock()),
+    let mut output = match &args.output {
+        Some(path) => {
+            let file = File::create(path);
+            let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+            Output::File(file, path)
+        }
+        None => Output::Stdout,
     };
-    let mut output = BufWriter::new(&mut output);
 
     let mut input = BufReader::new(input);
     let mut group = Vec::new();
@@ -75,7 +121,8 @@ pub fn run(args: &Raw, options: &Options) -> Result<()> {
             Ok(question) => group.push(question),
             Err(error) => {
                 refused += 1;
-                eprintln!("error: {} line {number}: {error:#}", args.input.display());
+                let (path, error) = (args.input.display(), super::in_words(&error));
+                eprintln!("error: {path} line {number}: {error}");
             }
         }
         if group.len() >= usize::from(args.batch) {
@@ -129,19 +176,19 @@ fn read_question(line: &[u8]) -> Result<Question> {
 fn answer(
     group: &mut Vec<Question>,
     evaluator: &mut dyn Evaluator,
-    output: &mut impl Write,
+    output: &mut Output,
 ) -> Result<()> {
     if group.is_empty() {
         return Ok(());
     }
     let leaves: Vec<Leaf> = group.iter().map(|question| question.leaf.clone()).collect();
+    let mut text = String::new();
     let evaluations = evaluator.evaluate(&leaves, &EvalParams::default())?;
     for (question, evaluation) in group.drain(..).zip(&evaluations) {
-        serde_json::to_writer(&mut *output, &answered(question, evaluation))?;
-        output.write_all(b"\n")?;
+        text.push_str(&answered(question, evaluation).to_string());
+        text.push('\n');
     }
-    output.flush()?;
-    Ok(())
+    output.print(&text)
 }
 
 fn answered(question: Question, evaluation: &Evaluation) -> Value {

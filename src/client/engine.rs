@@ -18,6 +18,8 @@ use super::process::{Line, Process};
 const SLICE: Duration = Duration::from_millis(100);
 /// Lines that are not UCI, in one wait, after which no answer is expected any more.
 const MAX_GARBAGE: usize = 1000;
+/// Complaints about one handshake.
+const MAX_COMPLAINTS: usize = 20;
 /// Characters of a foreign line quoted in a message.
 const QUOTED: usize = 120;
 /// How long the last output of an ended process may take to reach us.
@@ -186,7 +188,11 @@ impl Engine {
             }
             self.set_option(&name, &value)?;
         }
-        self.is_ready()
+        self.ready(&mut |line, complaints| {
+            if is_complaint(line) && complaints.len() < MAX_COMPLAINTS {
+                complaints.push(format!("it says {:?}", quote(line)));
+            }
+        })
     }
 
     /// The name the engine gives itself, empty if none.
@@ -242,6 +248,10 @@ impl Engine {
     /// # Errors
     /// No `readyok` in time.
     pub fn is_ready(&mut self) -> Result<(), ClientError> {
+        self.ready(&mut |_, _| {})
+    }
+
+    fn ready(&mut self, hear: &mut dyn FnMut(&str, &mut Vec<String>)) -> Result<(), ClientError> {
         self.send("isready")?;
         let mut wait = Wait::new("readyok", self.config.timeouts.ready);
         loop {
@@ -249,6 +259,7 @@ impl Engine {
             if line == "readyok" {
                 return Ok(());
             }
+            hear(&line, &mut self.complaints);
             self.idle_line(&line);
             wait.judge(&line)?;
         }
@@ -542,6 +553,18 @@ fn spawn(config: &EngineConfig) -> Result<Process, ClientError> {
         config.dir.as_deref().map(Path::new),
         &config.env,
     )
+}
+
+/// Whether a line between the options and `readyok` reads like trouble: an option refused, a network
+/// missing. Engines also say how many threads they use.
+fn is_complaint(line: &str) -> bool {
+    const TROUBLE: [&str; 14] = [
+        "no", "not", "cannot", "can't", "unable", "unknown", "invalid", "refused", "missing",
+        "error", "fail", "failed", "warning", "expected",
+    ];
+    line.to_ascii_lowercase()
+        .split(|c: char| !c.is_alphanumeric() && c != '\'')
+        .any(|word| TROUBLE.contains(&word))
 }
 
 fn quote(line: &str) -> String {

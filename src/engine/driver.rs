@@ -83,6 +83,8 @@ pub struct Driver {
     queued: Option<NetworkWish>,
     /// `isready`s that wait for the network.
     waiting: u32,
+    /// Those of them that are tasks of their own.
+    readying: Vec<Arc<Control>>,
     backend: Option<Arc<dyn Backend>>,
     /// What whoever debugs is to be told at the next `go`: outside of one some clients take any line
     /// for a fault.
@@ -101,6 +103,7 @@ impl Driver {
             loading: None,
             queued: None,
             waiting: 0,
+            readying: Vec::new(),
             backend: None,
             news: Vec::new(),
             search: None,
@@ -145,11 +148,11 @@ impl Driver {
             Job::Ready { control, wish } => {
                 self.want(&wish);
                 if self.loading.is_some() {
-                    self.waiting += 1;
+                    self.readying.push(control);
                 } else {
                     self.say(Event::Ready);
+                    control.finish();
                 }
-                control.finish();
             }
             Job::Evaluate {
                 control,
@@ -243,6 +246,10 @@ impl Driver {
         }
         for _ in 0..std::mem::take(&mut self.waiting) {
             self.say(Event::Ready);
+        }
+        for control in std::mem::take(&mut self.readying) {
+            self.say(Event::Ready);
+            control.finish();
         }
     }
 

@@ -17,13 +17,21 @@ pub enum EngineError {
     MoveList { number: usize, error: MoveError },
     #[error("go: searchmoves: {0}, skipped")]
     SearchMove(MoveError),
-    #[error("setoption: {0}")]
+    #[error("setoption: {}", refused(.0))]
     Option(#[from] OptionError),
-    #[error("{}: {error}", .path.display())]
+    #[error("{}: {error}; nothing in this file is used", .path.display())]
     Settings { path: PathBuf, error: OptionError },
-    #[error("{} cannot be read: {error}", .path.display())]
+    #[error("{} cannot be read and is not used: {error}", .path.display())]
     SettingsUnreadable {
         path: PathBuf,
         error: std::io::Error,
     },
+}
+
+/// In a conversation a refused value leaves an old one.
+fn refused(error: &OptionError) -> String {
+    match error {
+        OptionError::Value { .. } => format!("{error}; it stays as it is"),
+        _ => error.to_string(),
+    }
 }

@@ -30,7 +30,7 @@ pub use crate::search::{BestMove, Event as SearchEvent, Info, Line, Score};
 
 use self::control::{Answer, Control, WeakAnswer};
 use self::driver::{Driver, GoJob, Job};
-use self::network::{NETWORK_KEYS, NetworkWish};
+use self::network::{FileStamp, NETWORK_KEYS, NetworkWish};
 use self::tables::Tables;
 use crate::chess::{Game, Position, Repair};
 use crate::options::{Options, Spec};
@@ -44,6 +44,8 @@ pub struct Engine {
     game: Arc<Game>,
     /// See [`NetworkWish::generation`].
     generation: u64,
+    /// See [`NetworkWish::stamp`].
+    stamp: FileStamp,
     /// Whether a `go` says what network it uses.
     debug: bool,
     current: Current,
@@ -72,6 +74,7 @@ impl Engine {
             .name("driver".to_owned())
             .spawn(|| driver.run());
         let engine = Engine {
+            stamp: network::file_stamp(&options),
             options: Arc::new(options),
             game: Arc::new(Game::default()),
             generation: 0,
@@ -115,6 +118,7 @@ impl Engine {
             self.generation += 1;
         }
         match spec.key {
+            "weights" => self.stamp = network::file_stamp(&self.options),
             "clear_hash" => self.submit(Job::Clear),
             "syzygy_path" | "syzygy_fast_play" => self.load_tables(),
             _ => {}
@@ -194,7 +198,7 @@ impl Engine {
             game: Arc::clone(&self.game),
             wish: NetworkWish {
                 options,
-                generation: self.generation,
+                ..self.wish()
             },
             limits,
             searchmoves,
@@ -313,6 +317,7 @@ impl Engine {
         NetworkWish {
             options: Arc::clone(&self.options),
             generation: self.generation,
+            stamp: self.stamp,
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crossbeam::channel::{Receiver, bounded};
 
@@ -16,6 +17,20 @@ pub struct NetworkWish {
     pub options: Arc<Options>,
     /// Grows whenever such an option is set: then a failed load is tried again.
     pub generation: u64,
+    /// Another one means that the file was written to.
+    pub stamp: FileStamp,
+}
+
+/// Time and size of the network file when it was last named; `None` where there is none.
+pub type FileStamp = Option<(Option<SystemTime>, u64)>;
+
+/// The stamp of the file that the options name.
+pub fn file_stamp(options: &Options) -> FileStamp {
+    let Source::File(path) = Source::of_options(options)? else {
+        return None;
+    };
+    let file = path.metadata().ok()?;
+    Some((file.modified().ok(), file.len()))
 }
 
 impl NetworkWish {
@@ -41,7 +56,7 @@ impl NetworkWish {
             .chain([o.threads.to_string(), o.minibatch_size.to_string()])
             .collect::<Vec<String>>()
         };
-        key(self) == key(other)
+        key(self) == key(other) && self.stamp == other.stamp
     }
 }
 

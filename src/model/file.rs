@@ -28,10 +28,11 @@ pub fn read(path: &Path, name: &str) -> Result<Net, ModelError> {
         path: path.to_owned(),
         source,
     };
-    let file = File::open(path).map_err(io)?;
-    if !file.metadata().map_err(io)?.is_file() {
-        return Err(io(std::io::Error::other("not a file")));
+    // Before it is opened: that alone waits for ever on a named pipe nobody writes to.
+    if !path.metadata().map_err(io)?.is_file() {
+        return Err(io(std::io::Error::other("not a regular file")));
     }
+    let file = File::open(path).map_err(io)?;
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)

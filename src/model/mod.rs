@@ -22,7 +22,7 @@ pub mod tower_config;
 mod weights;
 mod winograd;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use backend::TorchBackend;
@@ -53,14 +53,17 @@ impl Source {
         if name.is_empty() {
             return embedded().map(|_| Source::Embedded);
         }
-        let path = PathBuf::from(name);
-        let beside = std::env::current_exe()
-            .ok()
-            .and_then(|exe| Some(exe.parent()?.join(&path)));
-        Some(Source::File(match beside {
-            Some(beside) if !path.exists() && beside.exists() => beside,
-            _ => path,
-        }))
+        let binary = std::env::current_exe().ok();
+        let folder = binary.as_deref().and_then(Path::parent);
+        Some(Source::File(find(PathBuf::from(name), folder)))
+    }
+}
+
+/// The path from the working folder if anything is there, else from `folder` if it is there.
+fn find(path: PathBuf, folder: Option<&Path>) -> PathBuf {
+    match folder.map(|folder| folder.join(&path)) {
+        Some(beside) if !path.exists() && beside.exists() => beside,
+        _ => path,
     }
 }
 
@@ -163,4 +166,33 @@ pub fn load_backend(
 ) -> Result<Arc<dyn Backend>, ModelError> {
     let weights = NetworkFile::read(source)?.weights(options.policy_head, options.value_head)?;
     Ok(Arc::new(TorchBackend::new(&weights, options)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_paths_are_tried_from_the_working_folder_first() {
+        // Tests run in the folder of Cargo.toml.
+        let folder = Path::new("src/model");
+        let found = |path: &str| find(PathBuf::from(path), Some(folder));
+        assert_eq!(found("weights.rs"), Path::new("src/model/weights.rs"));
+        assert_eq!(found("neither"), Path::new("neither"));
+        let both = std::env::temp_dir().join(format!("simurgh-both-{}", std::process::id()));
+        std::fs::create_dir_all(&both).unwrap();
+        std::fs::write(both.join("Cargo.toml"), "").unwrap();
+        let path = find(PathBuf::from("Cargo.toml"), Some(&both));
+        std::fs::remove_dir_all(&both).unwrap();
+        assert_eq!(path, Path::new("Cargo.toml"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_regular_file_is_refused_at_once() {
+        for path in ["/dev/zero", "src"] {
+            let error = NetworkFile::read(&Source::File(path.into())).unwrap_err();
+            assert!(error.to_string().contains("not a regular file"), "{error}");
+        }
+    }
 }

@@ -40,7 +40,7 @@ impl Options {
     pub fn apply_toml(&mut self, text: &str) -> Result<(), OptionError> {
         let table: toml::Table = text
             .parse()
-            .map_err(|e: toml::de::Error| OptionError::Toml(e.to_string().trim_end().to_owned()))?;
+            .map_err(|error| OptionError::Toml(toml_problem(text, &error)))?;
         let mut changed = self.clone();
         for (key, value) in &table {
             let spec =
@@ -62,6 +62,16 @@ impl Options {
         }
         *self = changed;
         Ok(())
+    }
+}
+
+/// A syntax error in one line.
+fn toml_problem(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().replace('\n', " ");
+    let before = error.span().and_then(|span| text.get(..span.start));
+    match before {
+        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
+        None => message,
     }
 }
 
@@ -146,7 +156,9 @@ mod tests {
         assert!(error.to_string().contains("threads"), "{error}");
         assert!(options.apply_toml("cpuct = 1e9").is_err());
         assert!(options.apply_toml("cpuct = [1]").is_err());
-        assert!(options.apply_toml("cpuct = ").is_err());
+        let error = options.apply_toml("cpuct = 2\ncpuct_base = ").unwrap_err();
+        assert!(error.to_string().contains("line 2"), "{error}");
+        assert!(!error.to_string().contains('\n'), "{error}");
         assert_eq!(options, before);
     }
 }

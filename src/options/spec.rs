@@ -72,7 +72,7 @@ pub enum OptionError {
         nearest: &'static str,
     },
     /// A value outside the option's domain.
-    #[error("option {name} cannot be '{value}': expected {expected}; it stays as it is")]
+    #[error("option {name} cannot be '{value}': expected {expected}")]
     Value {
         /// The option.
         name: &'static str,

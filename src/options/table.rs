@@ -68,7 +68,7 @@ macro_rules! options {
 }
 
 options! {
-    weights = "WeightsFile", text() "", "Network file: Lc0 format (.pb, .pb.gz). Empty: the network inside the binary, else plain material values.";
+    weights = "WeightsFile", text() "", "Network file: Lc0 format (.pb, .pb.gz); a relative path is tried from the working folder, then from the program's. Empty: the network inside the binary, else plain material values.";
     backend = "Backend", combo("auto" "torch" "material" "uniform" "random") "auto", "What evaluates positions: auto and torch run the network; the others are stand-ins without one.";
     device = "Device", text() "auto", "Where the network runs: auto (the first GPU, else the CPU), cpu, cuda:N or mps.";
     precision = "Precision", combo("auto" "fp32" "bf16" "fp16") "auto", "Arithmetic of the network; auto times what the device offers.";

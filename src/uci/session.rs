@@ -4,6 +4,7 @@
 use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -46,6 +47,8 @@ pub struct Session {
     output: Arc<Output>,
     engine: Engine,
     bench: Bench,
+    /// Set where the commands are arguments, whose exit code tells of a failure.
+    exit_code: Option<Arc<AtomicI32>>,
 }
 
 impl Session {
@@ -60,6 +63,7 @@ impl Session {
             engine: Engine::new(setup.options, listener),
             output,
             bench: setup.bench,
+            exit_code: None,
         };
         session.follow_log_file();
         for remark in setup.remarks {
@@ -70,7 +74,7 @@ impl Session {
 
     /// Talks on standard input and output until `quit` or the end of input; then the process ends.
     pub fn run(mut self) -> ! {
-        let inputs = read_ahead();
+        let inputs = read_ahead(Arc::clone(&self.output));
         while let Ok((received, input)) = inputs.recv() {
             match input {
                 Input::Line(line) => {
@@ -89,6 +93,8 @@ impl Session {
 
     /// Does `lines` one after the other, each to its end, then ends the process.
     pub fn run_lines(mut self, lines: &[String]) -> ! {
+        let exit_code = Arc::new(AtomicI32::new(0));
+        self.exit_code = Some(Arc::clone(&exit_code));
         for line in lines {
             if self.line(line, Instant::now()) {
                 break;
@@ -96,19 +102,20 @@ impl Session {
             while !self.engine.waits_for_stop() && !self.engine.wait(Duration::from_secs(1)) {}
         }
         self.engine.end_search();
-        exit_now()
+        exit_now(exit_code.load(Ordering::SeqCst))
     }
 
     /// Ends a search, lets anything else finish while there is time, and ends the process.
     fn leave(mut self, grace: Duration) -> ! {
-        thread::spawn(|| {
+        let output = Arc::clone(&self.output);
+        thread::spawn(move || {
             thread::sleep(LAST_BREATH);
-            exit_now();
+            output.leave();
         });
         self.engine.wait(grace);
         self.engine.end_search();
         while !self.engine.wait(LAST_BREATH) {}
-        exit_now()
+        self.output.leave()
     }
 
     /// Handles one line; true for `quit`.
@@ -118,6 +125,9 @@ impl Session {
             Ok(None) => {}
             Ok(Some(Command::Quit)) => return true,
             Ok(Some(command)) => self.command(command, received),
+            Err(error @ SyntaxError::GenFens(_)) => {
+                fail(&self.output, self.exit_code.as_deref(), &error.to_string());
+            }
             Err(error) => self.output.info_string(&error.to_string()),
         }
         false
@@ -126,7 +136,10 @@ impl Session {
     fn command(&mut self, command: Command, received: Instant) {
         match command {
             Command::Uci => self.output.say(&identification()),
-            Command::IsReady => self.engine.ready(),
+            Command::IsReady => {
+                self.output.owe_ready();
+                self.engine.ready();
+            }
             Command::SetOption { name, value } => self.set_option(&name, value.as_deref()),
             Command::NewGame => self.engine.new_game(),
             Command::Position { start, moves } => self.position(&start, &moves),
@@ -157,7 +170,12 @@ impl Session {
             Command::Help => self.output.say(HELP),
             Command::GenFens(wish) => {
                 let output = Arc::clone(&self.output);
-                self.engine.run(Box::new(move |_| generate(&output, &wish)));
+                let exit_code = self.exit_code.clone();
+                self.engine.run(Box::new(move |_| {
+                    if let Err(problem) = generate(&output, &wish) {
+                        fail(&output, exit_code.as_deref(), &problem);
+                    }
+                }));
             }
         }
     }
@@ -226,7 +244,7 @@ impl Session {
 
 /// Reads standard input on a thread of its own, which also sees to it that the process ends in time
 /// once that was asked for, even while a command is being handled.
-fn read_ahead() -> Receiver<(Instant, Input)> {
+fn read_ahead(output: Arc<Output>) -> Receiver<(Instant, Input)> {
     let (sender, receiver) = bounded(READ_AHEAD);
     thread::spawn(move || {
         let mut reader = BufReader::new(std::io::stdin());
@@ -238,9 +256,10 @@ fn read_ahead() -> Receiver<(Instant, Input)> {
                 Input::End => true,
             };
             if last {
-                thread::spawn(|| {
+                let output = Arc::clone(&output);
+                thread::spawn(move || {
                     thread::sleep(LAST_BREATH);
-                    exit_now();
+                    output.leave();
                 });
             }
             if sender.send((Instant::now(), input)).is_err() || last {
@@ -251,12 +270,23 @@ fn read_ahead() -> Receiver<(Instant, Input)> {
     receiver
 }
 
+/// Says what went wrong: to the GUI, or where commands are arguments on standard error.
+fn fail(output: &Output, exit_code: Option<&AtomicI32>, problem: &str) {
+    match exit_code {
+        Some(exit_code) => {
+            eprintln!("error: {problem}");
+            exit_code.store(2, Ordering::SeqCst);
+        }
+        None => output.info_string(problem),
+    }
+}
+
 /// Prints opening positions the way OpenBench reads them.
-fn generate(output: &Output, wish: &GenFens) {
+fn generate(output: &Output, wish: &GenFens) -> Result<(), String> {
     let book = match wish.book.as_deref().map(genfens::read_book) {
         None => Vec::new(),
         Some(Ok(book)) => book,
-        Some(Err(error)) => return output.info_string(&format!("genfens: {error}")),
+        Some(Err(error)) => return Err(format!("genfens: {error}")),
     };
     let found = genfens::genfens(wish.count, wish.seed, &book);
     for position in &found {
@@ -264,10 +294,11 @@ fn generate(output: &Output, wish: &GenFens) {
     }
     if found.len() < wish.count {
         let (most, made) = (genfens::MAX, found.len());
-        output.info_string(&format!(
+        return Err(format!(
             "genfens: {made} made; the book gives no more, or over {most}"
         ));
     }
+    Ok(())
 }
 
 /// The answer to `uci`.
@@ -294,7 +325,7 @@ fn print(output: &Output, event: Event) {
                 output.say(&info::best_move(&best, &game, options.uci_chess960));
             }
         },
-        Event::Ready => output.say("readyok"),
+        Event::Ready => output.ready(),
         Event::Message(text) => output.info_string(&text),
         Event::Perft {
             game,

@@ -9,3 +9,4 @@ mod network;
 mod options;
 mod position;
 mod random;
+mod shell;

@@ -132,3 +132,26 @@ fn networks_change_in_the_middle_of_a_game() {
     assert_eq!(answer(&mut gui), before);
     gui.quit();
 }
+
+#[test]
+fn the_same_file_with_other_content_is_loaded_when_named_again() {
+    let Some([first, second]) = networks() else {
+        return;
+    };
+    let name = format!("simurgh-changing-{}.pb.gz", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    std::fs::copy(&first, &path).unwrap();
+    let mut gui = start(path.to_str().unwrap());
+    let set = format!("setoption name WeightsFile value {}", path.display());
+    let answer = |gui: &mut Gui| {
+        let read = gui.ask("eval");
+        let line = read.iter().find(|line| line.starts_with("WDL: "));
+        line.unwrap().clone()
+    };
+    let before = answer(&mut gui);
+    std::fs::copy(&second, &path).unwrap();
+    gui.quiet(&set);
+    assert_ne!(answer(&mut gui), before);
+    gui.quit();
+    std::fs::remove_file(&path).unwrap();
+}
