@@ -27,6 +27,8 @@ pub struct Ranked {
     pub sums: Sums,
     /// The certain result for the side that moves, plies to it, and who says so.
     pub proven: Option<(i32, u32, Source)>,
+    /// The worst and the best result still possible for the side that moves.
+    pub bounds: (i32, i32),
 }
 
 impl Ranked {
@@ -85,11 +87,13 @@ pub fn ranked(pool: &Pool, node: &Node, filter: Option<&RootFilter>) -> Vec<Rank
                 child,
                 sums: Sums::default(),
                 proven: None,
+                bounds: (-1, 1),
             };
             if !child.is_none() {
                 let child = pool.node(child);
                 let meta = child.meta();
                 ranked.sums = child.sums();
+                ranked.bounds = (-meta.upper(), -meta.lower());
                 ranked.proven = meta
                     .proven()
                     .map(|result| (-result, meta.plies() + 1, meta.source()));

@@ -2,7 +2,8 @@
 //! protocol.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::chess::{Game, Move};
@@ -13,8 +14,10 @@ use super::choose::{Temperature, ranked};
 use super::clock::Budget;
 use super::control::{Control, Orders};
 use super::event::{BestMove, Event, Info, Line, Score};
+use super::mate::{self, Mate};
 use super::report::{Style, move_stats, snapshot};
 use super::request::EventSink;
+use super::score;
 use super::stoppers::Chain;
 use super::worker::{Lane, Shared, StopCheck, run};
 
@@ -28,6 +31,8 @@ pub struct Plan {
     pub endless: bool,
     /// Time for this move.
     pub budget: Option<Budget>,
+    /// A mate in so many moves is looked for.
+    pub mate: Option<u32>,
     /// How infos look.
     pub style: Style,
     /// How the move is drawn.
@@ -45,7 +50,7 @@ pub struct Plan {
 /// How often the driver looks at the tree for news.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Longest silence while there is news.
+/// Longest silence: who watches sees that the engine is alive, even when the tree is full.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// Time the first evaluation may take beyond the limit: without it there is nothing to choose by.
@@ -90,6 +95,9 @@ pub fn drive(shared: &Shared, plan: Plan) -> bool {
         ponder: plan.ponder,
         endless: plan.endless,
         budget: plan.budget,
+        mate: plan.mate,
+        answer: Arc::default(),
+        told_full: false,
         style: plan.style,
         temperature: plan.temperature,
         seed: plan.seed,
@@ -127,6 +135,11 @@ struct Driver<'a> {
     ponder: bool,
     endless: bool,
     budget: Option<Budget>,
+    mate: Option<u32>,
+    /// Whether there is that mate, once it is known.
+    answer: Arc<OnceLock<Mate>>,
+    /// The tree is full, and that was said.
+    told_full: bool,
     style: Style,
     temperature: Temperature,
     seed: u64,
@@ -163,6 +176,14 @@ impl Driver<'_> {
                     }
                 }
             }
+            if let Some(moves) = self.mate {
+                let (shared, answer) = (self.shared, self.answer.clone());
+                // Without a thread the tree alone has to find it.
+                let _ = std::thread::Builder::new()
+                    .name("mate".to_owned())
+                    .stack_size(STACK)
+                    .spawn_scoped(scope, move || look_for_mate(shared, moves, &answer));
+            }
             self.watch(first_legal);
             control.abort();
             // A worker that panicked left the tree in an unknown state.
@@ -175,6 +196,7 @@ impl Driver<'_> {
         if let Some(message) = control.take_failure() {
             (self.sink)(Event::Message(message));
         }
+        self.tell_full();
         (self.conclude(first_legal), sound)
     }
 
@@ -188,13 +210,14 @@ impl Driver<'_> {
             if orders.stop || !held && orders.workers == 0 {
                 return;
             }
-            if !held && self.is_out_of_time(orders) {
+            if !held && (self.is_out_of_time(orders) || self.is_answered()) {
                 return;
             }
             if !failed && let Some(message) = control.take_failure() {
                 failed = true;
                 (self.sink)(Event::Message(message));
             }
+            self.tell_full();
             self.report_news(first_legal);
             let pause = match self.next_look(orders) {
                 Some(left) if !held => left.min(LOOK),
@@ -239,23 +262,55 @@ impl Driver<'_> {
         if self.shared.root().visits() == 0 {
             return;
         }
-        let info = self.style.info(
-            self.shared,
-            self.received.elapsed(),
-            None,
-            Some(first_legal),
-        );
+        let info = self.info(None, first_legal);
         let due = match &self.last {
             None => true,
             Some((last, when)) => {
                 let best = |info: &Info| info.lines.first().and_then(|l| l.pv.first().copied());
-                best(last) != best(&info)
-                    || last.depth != info.depth
-                    || when.elapsed() >= SILENCE && last.nodes != info.nodes
+                best(last) != best(&info) || last.depth != info.depth || when.elapsed() >= SILENCE
             }
         };
         if due {
             self.send(info);
+        }
+    }
+
+    /// The tree as it is now, with the mate that was found beside it.
+    fn info(&self, first: Option<Move>, first_legal: Move) -> Info {
+        let found = match self.answer.get() {
+            Some(Mate::Found(line)) => Some(line),
+            _ => None,
+        };
+        let first = found.and_then(|line| line.first().copied()).or(first);
+        let elapsed = self.received.elapsed();
+        let mut info = self
+            .style
+            .info(self.shared, elapsed, first, Some(first_legal));
+        if let (Some(pv), Some(line)) = (found, info.lines.first_mut()) {
+            let plies = pv.len() as u32;
+            line.score = score::mate(plies, true);
+            line.wdl = [1000, 0, 0];
+            line.moves_left = Some(plies);
+            line.pv = pv.clone();
+            info.seldepth = info.seldepth.max(plies);
+        }
+        info
+    }
+
+    /// True when there is nothing more to learn of the mate that was asked for.
+    fn is_answered(&self) -> bool {
+        self.shared.root().visits() > 0 && self.answer.get().is_some()
+    }
+
+    /// Says once that the tree cannot grow any more.
+    fn tell_full(&mut self) {
+        let full = self.shared.tally.memory_full.load(Ordering::Relaxed);
+        if full && !self.told_full {
+            self.told_full = true;
+            let size = self.shared.max_bytes >> 20;
+            (self.sink)(Event::Message(format!(
+                "the tree is full: {size} MiB; raise Hash or RamLimitMb for a longer search"
+            )));
         }
     }
 
@@ -269,7 +324,11 @@ impl Driver<'_> {
         let shared = self.shared;
         let moves = ranked(shared.tree.pool(), shared.root(), Some(&shared.filter));
         let drawn = self.temperature.draw(&moves, self.seed);
-        let chosen = moves.get(drawn).map_or(first_legal, |m| m.mv);
+        let chosen = match self.answer.get() {
+            Some(Mate::Found(line)) => line.first().copied(),
+            _ => moves.get(drawn).map(|m| m.mv),
+        };
+        let chosen = chosen.unwrap_or(first_legal);
         if self.options.verbose_move_stats {
             let position = shared.tree.game().current();
             let chess960 = self.options.uci_chess960;
@@ -277,12 +336,7 @@ impl Driver<'_> {
                 (self.sink)(Event::Message(line));
             }
         }
-        let info = self.style.info(
-            shared,
-            self.received.elapsed(),
-            Some(chosen),
-            Some(first_legal),
-        );
+        let info = self.info(Some(chosen), first_legal);
         let ponder = info.lines.first().and_then(|line| line.pv.get(1)).copied();
         self.send(info);
         BestMove {
@@ -317,6 +371,16 @@ impl Driver<'_> {
         while is_held(self.endless, self.ponder, orders) && !orders.stop {
             orders = self.shared.control.wait(Duration::from_secs(1), orders);
         }
+    }
+}
+
+/// The question whether there is a mate in so many moves, apart from the tree.
+fn look_for_mate(shared: &Shared, moves: u32, answer: &OnceLock<Mate>) {
+    let found = mate::solve(shared.tree.game(), moves, &shared.filter, || {
+        shared.control.is_aborted()
+    });
+    if let Some(found) = found {
+        let _ = answer.set(found);
     }
 }
 

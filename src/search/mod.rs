@@ -11,6 +11,7 @@ mod control;
 mod driver;
 mod event;
 mod gather;
+mod mate;
 mod node;
 mod params;
 mod pool;
@@ -286,6 +287,7 @@ impl Search {
             ponder: request.ponder,
             endless,
             budget,
+            mate: limits.mate,
             style,
             temperature,
             seed,

@@ -105,6 +105,8 @@ pub struct Params {
     pub cache_history: usize,
     /// Softmax temperature of the priors.
     pub policy_temperature: f32,
+    /// More than the best root move is of interest.
+    pub other_lines: bool,
 }
 
 impl Params {
@@ -142,6 +144,7 @@ impl Params {
         };
         let used = has_moves_left && options.moves_left_max_effect > 0.0;
         Params {
+            other_lines: options.multi_pv > 1,
             cpuct: [cpuct, root_cpuct],
             fpu: [inner_fpu, root_fpu],
             draw_score: options.draw_score as f32,

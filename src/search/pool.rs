@@ -38,6 +38,19 @@ pub struct Pool {
     generation: AtomicU32,
     live_nodes: AtomicI64,
     live_granules: AtomicI64,
+    /// Threads that still have something to take back.
+    freeing: AtomicU32,
+}
+
+/// Whether a tree may grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// It may.
+    Left,
+    /// Not yet: something is still being taken back.
+    Later,
+    /// Never in this search.
+    None,
 }
 
 struct FreeLists {
@@ -70,6 +83,7 @@ impl Default for Pool {
             generation: AtomicU32::new(0),
             live_nodes: AtomicI64::new(0),
             live_granules: AtomicI64::new(0),
+            freeing: AtomicU32::new(0),
         }
     }
 }
@@ -112,6 +126,27 @@ impl Pool {
         let granules = self.live_granules.load(Ordering::Relaxed).max(0) as u64;
         self.live_nodes() * size_of::<Node>() as u64
             + granules * (GRANULE * size_of::<Edge>()) as u64
+    }
+
+    /// Someone is about to take back what has fallen away.
+    pub fn begin_freeing(&self) {
+        self.freeing.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// All of it was taken back.
+    pub fn end_freeing(&self) {
+        self.freeing.fetch_sub(1, Ordering::Release);
+    }
+
+    /// How the tree stands to a limit of so many bytes.
+    pub fn room(&self, max_bytes: u64) -> Room {
+        // In this order: what was freed before the last one ended is no longer counted as live.
+        let freeing = self.freeing.load(Ordering::Acquire) > 0;
+        match (self.live_bytes() >= max_bytes, freeing) {
+            (false, _) => Room::Left,
+            (true, true) => Room::Later,
+            (true, false) => Room::None,
+        }
     }
 
     /// Takes back nodes and blocks (with their number of edges). Nobody may look at them any more.

@@ -54,12 +54,22 @@ impl Style {
         if let Some(index) = moves.iter().position(|m| Some(m.mv) == first) {
             moves[..=index].rotate_right(1);
         }
-        let own = shared.root().sums();
-        let mut lines: Vec<Line> = moves
-            .iter()
-            .take(self.multi_pv)
-            .map(|m| self.line(shared, m, own))
-            .collect();
+        // An unvisited move is worth what the root is, but never more than a visited one.
+        let mut unvisited = shared.root().sums();
+        let mut least = self.score(unvisited);
+        let mut lines: Vec<Line> = Vec::new();
+        for m in moves.iter().take(self.multi_pv) {
+            let line = self.line(shared, m, unvisited);
+            if let (Score::Cp(now), Score::Cp(before)) = (line.score, least)
+                && m.sums.visits > 0
+                && now < before
+            {
+                least = line.score;
+                unvisited = Sums::default();
+                unvisited.absorb(m.sums.for_parent());
+            }
+            lines.push(line);
+        }
         if lines.is_empty() {
             lines.push(Line {
                 score: Score::Cp(0),
@@ -89,18 +99,24 @@ impl Style {
         }
     }
 
-    fn line(&self, shared: &Shared, m: &Ranked, root: Sums) -> Line {
-        // From the side to move at the root; an unvisited move is worth what the root is.
+    /// The score of values from the side to move at the root.
+    fn score(&self, sums: Sums) -> Score {
+        let wdl = Wdl::from_q_d(sums.q(), sums.d());
+        self.score_type.score(wdl, self.draw_score, self.has_wdl)
+    }
+
+    fn line(&self, shared: &Shared, m: &Ranked, unvisited: Sums) -> Line {
+        // From the side to move at the root.
         let mut sums = Sums::default();
         if m.sums.visits > 0 {
             sums.absorb(m.sums.for_parent());
         } else {
-            sums = root;
+            sums = unvisited;
         }
         let wdl = Wdl::from_q_d(sums.q(), sums.d());
         let score = match m.proven {
             Some((result @ (-1 | 1), plies, Source::Rules)) => mate(plies, result > 0),
-            _ => self.score_type.score(wdl, self.draw_score, self.has_wdl),
+            _ => self.score(sums),
         };
         let moves_left = match score {
             Score::Mate(_) => m.proven.map(|proven| proven.1),
@@ -148,13 +164,20 @@ pub fn snapshot(shared: &Shared, elapsed: Duration) -> Snapshot {
     let root = shared.root();
     let meta = root.meta();
     let moves = ranked(shared.tree.pool(), root, Some(&shared.filter));
+    // The root's own bounds know nothing of what is left out.
+    let bounds = match shared.filter.allowed.is_empty() || moves.is_empty() {
+        true => (meta.lower(), meta.upper()),
+        false => moves.iter().fold((-1, -1), |(least, most), m| {
+            (least.max(m.bounds.0), most.max(m.bounds.1))
+        }),
+    };
     Snapshot {
         elapsed,
         visits: root.visits(),
         playouts: shared.playouts(),
         minibatches: shared.tally.minibatches.load(Ordering::Relaxed),
         depth: depth(shared),
-        bounds: (meta.lower(), meta.upper()),
+        bounds,
         mate_in: moves.first().and_then(|best| match best.proven {
             Some((1, plies, Source::Rules)) => Some(plies.div_ceil(2)),
             _ => None,
@@ -166,6 +189,7 @@ pub fn snapshot(shared: &Shared, elapsed: Duration) -> Snapshot {
                 visits: m.sums.visits,
                 q: m.q(),
                 lost: matches!(m.proven, Some((-1, _, _))),
+                proven: m.proven.map(|proven| proven.0),
             })
             .collect(),
     }

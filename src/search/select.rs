@@ -39,6 +39,9 @@ impl Candidate {
     }
 }
 
+/// Below whatever a move can be worth.
+const KNOWN: f32 = -100.0;
+
 /// One node about to hand out visits.
 pub struct Selection<'a> {
     /// The formulas' numbers.
@@ -145,9 +148,12 @@ impl Selection<'_> {
             if let Some(m) = moves_left {
                 candidate.base += m.utility(q, sums.m(), parent_m);
             }
-            if child.meta().proven() == Some(1) {
+            match child.meta().proven() {
                 // Nothing can be learnt from a lost move.
-                candidate.up = 0.0;
+                Some(1) => candidate.up = 0.0,
+                // Nor from a won one, where the lines after it are of interest.
+                Some(-1) if at_root && self.params.other_lines => candidate.base = KNOWN,
+                _ => {}
             }
         }
         let fpu = self.params.fpu(at_root).value(parent_q, visited_policy);

@@ -23,7 +23,7 @@ pub struct Snapshot {
     pub depth: u32,
     /// Visits of the allowed root moves, best first as they would be played.
     pub moves: Vec<MoveVisits>,
-    /// Bounds on the result at the root.
+    /// Bounds on the result with the allowed root moves.
     pub bounds: (i32, i32),
     /// Moves to mate if the best move is a proven win by the rules.
     pub mate_in: Option<u32>,
@@ -40,6 +40,8 @@ pub struct MoveVisits {
     pub q: f32,
     /// The move is proven to lose.
     pub lost: bool,
+    /// The certain result for the side that moves.
+    pub proven: Option<i32>,
 }
 
 /// What stoppers tell those after them.
@@ -71,6 +73,10 @@ impl Chain {
         if let Some(limit) = visit_limit {
             chain.push(Box::new(Visits { limit }));
         }
+        if options.fixed_nodes > 0 {
+            // As many nodes as asked for, whatever comes of them.
+            return Chain(chain);
+        }
         if let Some(budget) = budget {
             chain.push(Box::new(Time { budget }));
         }
@@ -93,6 +99,7 @@ impl Chain {
                 factor: options.smart_pruning_factor,
                 minimum_batches: options.smart_pruning_minimum_batches.max(0) as u64,
                 timed: budget.is_some(),
+                lines: options.multi_pv.max(1) as usize,
             }));
         }
         Chain(chain)
@@ -163,6 +170,10 @@ impl Stopper for Depth {
     }
 }
 
+/// Mates in more moves than this are not waited for once a longer one is proven: to be sure that
+/// none is shorter takes too long.
+const SURE_MATE: u32 = 3;
+
 /// Ends when a mate in so many moves is found or can no longer be.
 struct Mate {
     moves: u32,
@@ -170,7 +181,9 @@ struct Mate {
 
 impl Stopper for Mate {
     fn should_stop(&mut self, root: &Snapshot, _: &mut Hints) -> bool {
-        root.mate_in.is_some_and(|n| n <= self.moves) || (root.visits > 0 && root.bounds.1 < 1)
+        let longer = root.bounds.0 == 1 && self.moves > SURE_MATE;
+        root.mate_in.is_some_and(|n| n <= self.moves)
+            || root.visits > 0 && (root.bounds.1 < 1 || longer)
     }
 }
 
@@ -213,6 +226,22 @@ struct SmartPruning {
     factor: f64,
     minimum_batches: u64,
     timed: bool,
+    /// Moves that are reported.
+    lines: usize,
+}
+
+impl SmartPruning {
+    /// True when no visit can change what is reported.
+    fn is_certain(&self, root: &Snapshot) -> bool {
+        let (least, most) = root.bounds;
+        match self.lines {
+            0 | 1 => least == 1 || least == most,
+            lines => {
+                let mut first = root.moves.iter().take(lines);
+                first.all(|m| m.proven == Some(1)) || root.moves.iter().all(|m| m.proven.is_some())
+            }
+        }
+    }
 }
 
 impl Stopper for SmartPruning {
@@ -220,7 +249,7 @@ impl Stopper for SmartPruning {
         let Some((best, others)) = root.moves.split_first() else {
             return false;
         };
-        if root.bounds.0 == 1 || root.bounds.0 == root.bounds.1 {
+        if self.is_certain(root) {
             return true;
         }
         let alive = root.moves.iter().filter(|m| !m.lost).count();
@@ -233,6 +262,9 @@ impl Stopper for SmartPruning {
         let Some(remaining) = hints.remaining_visits else {
             return false;
         };
+        if self.lines > 1 && best.proven == Some(1) {
+            return false;
+        }
         if self.timed && root.elapsed < Duration::from_millis(20) {
             return false;
         }
@@ -265,6 +297,7 @@ mod tests {
                     visits,
                     q: 0.1 - i as f32 * 0.01,
                     lost: false,
+                    proven: None,
                 })
                 .collect(),
             bounds: (-1, 1),
@@ -318,6 +351,16 @@ mod tests {
         assert!(chain.should_stop(&snapshot));
         snapshot.mate_in = None;
         snapshot.bounds = (-1, 0);
+        assert!(chain.should_stop(&snapshot));
+        let long = Limits {
+            mate: Some(9),
+            ..Limits::default()
+        };
+        let mut chain = Chain::new(&Options::default(), &long, None, None);
+        snapshot.mate_in = Some(12);
+        snapshot.bounds = (-1, 1);
+        assert!(!chain.should_stop(&snapshot));
+        snapshot.bounds = (1, 1);
         assert!(chain.should_stop(&snapshot));
     }
 }

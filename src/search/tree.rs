@@ -133,11 +133,22 @@ pub fn discard(tree: Tree) {
 
 /// Frees the subtree of `top` except that of `kept`, on a thread of its own.
 fn free_in_background(pool: Arc<Pool>, top: NodeId, kept: NodeId) {
+    pool.begin_freeing();
+    let work = Freeing(pool);
     let freeing = std::thread::Builder::new()
         .name("tree-free".to_owned())
-        .spawn(move || free_subtree(&pool, top, kept));
+        .spawn(move || free_subtree(&work.0, top, kept));
     // Without a thread the memory stays taken until the tree goes.
     drop(freeing);
+}
+
+/// Work on a pool that ends with this, however it ends.
+struct Freeing(Arc<Pool>);
+
+impl Drop for Freeing {
+    fn drop(&mut self) {
+        self.0.end_freeing();
+    }
 }
 
 fn free_subtree(pool: &Pool, top: NodeId, kept: NodeId) {

@@ -17,6 +17,7 @@ use super::control::Control;
 use super::gather::{Ground, Minibatch, Oracle, Walker};
 use super::node::{Node, State};
 use super::params::Params;
+use super::pool::Room;
 use super::root::{RootFilter, RootMove};
 use super::tree::Tree;
 
@@ -231,10 +232,11 @@ impl Worker<'_> {
                     }
                 }
                 Gathered::Nothing => {
+                    self.look_at_memory();
                     if self.is_done() {
                         break;
                     }
-                    // Other workers hold the leaves.
+                    // Other workers hold the leaves, or memory is being freed.
                     std::thread::sleep(Duration::from_micros(30));
                 }
             }
@@ -414,11 +416,8 @@ impl Worker<'_> {
 
     /// Memory and stoppers, after each step.
     fn look_around(&mut self) {
+        self.look_at_memory();
         let shared = self.shared;
-        if shared.tree.pool().live_bytes() >= shared.max_bytes {
-            self.walker.may_grow = false;
-            shared.tally.memory_full.store(true, Ordering::Relaxed);
-        }
         let stop = match shared.ordered {
             true => (shared.after_minibatch.lock())(shared),
             false => shared
@@ -428,6 +427,15 @@ impl Worker<'_> {
         };
         if stop {
             shared.control.abort();
+        }
+    }
+
+    fn look_at_memory(&mut self) {
+        let shared = self.shared;
+        let room = shared.tree.pool().room(shared.max_bytes);
+        self.walker.may_grow = room == Room::Left;
+        if room == Room::None {
+            shared.tally.memory_full.store(true, Ordering::Relaxed);
         }
     }
 
