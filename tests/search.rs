@@ -614,3 +614,129 @@ fn a_new_search_ends_the_running_one_with_its_best_move() {
     drop(bed);
     assert!(events.iter().any(|e| matches!(e, Event::BestMove(_))));
 }
+
+#[test]
+fn a_full_tree_goes_on_when_the_next_move_frees_memory() {
+    let mut bed = Bed::new(Fake::new(Answer::Material), options());
+    bed.options.ram_limit_mb = 12;
+    for _ in 0..6 {
+        bed.search.clear();
+        let heard = bed.go(&game("", ""), Limits::nodes(1_000_000));
+        let messages = heard.messages();
+        assert_eq!(messages.len(), 1, "{messages:?}");
+        assert!(messages[0].contains("the tree is full: 12 MiB"));
+        let next = game("", "e2e4 e7e5");
+        bed.go(&next, Limits::movetime(Duration::from_secs(10)));
+        assert!(bed.search.totals().playouts > 2000);
+    }
+    // Whoever watches a full tree still hears of it.
+    let (handle, events) = bed.start(&game("", ""), Limits::default(), false);
+    let end = Instant::now() + Duration::from_secs(2);
+    while events
+        .recv()
+        .is_ok_and(|event| !matches!(event, Event::Message(_)))
+    {
+        assert!(Instant::now() < end + Duration::from_secs(20));
+    }
+    std::thread::sleep(Duration::from_millis(2300));
+    assert!(
+        events
+            .try_iter()
+            .filter(|e| matches!(e, Event::Info(_)))
+            .count()
+            >= 2
+    );
+    handle.stop();
+    handle.join();
+}
+
+#[test]
+fn mates_that_are_not_there_end_the_search() {
+    let two = game("kbK5/pp6/1P6/8/8/8/8/R7 w - - 0 1", "");
+    let mate = |moves| Limits {
+        mate: Some(moves),
+        ..Limits::default()
+    };
+    for kind in [Answer::Uniform, Answer::Random, Answer::Material] {
+        let mut bed = Bed::new(Fake::new(kind), options());
+        let start = Instant::now();
+        for moves in [1, 2, 3] {
+            bed.go(&game("", ""), mate(moves));
+        }
+        let heard = bed.go(&two, mate(1));
+        assert_ne!(heard.info().lines[0].score, Score::Mate(1));
+        for moves in [2, 3, 30] {
+            let heard = bed.go(&two, mate(moves));
+            assert_eq!(heard.info().lines[0].score, Score::Mate(2));
+            assert_eq!(heard.best_uci(), "a1a6");
+        }
+        bed.searchmoves = vec![two.current().parse_uci("a1b1").unwrap()];
+        let heard = bed.go(&two, mate(2));
+        assert_eq!(heard.best_uci(), "a1b1");
+        bed.searchmoves.clear();
+        assert!(start.elapsed() < Duration::from_secs(20));
+        let (handle, _) = bed.start(&two, mate(u32::MAX), true);
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(!handle.is_finished());
+        handle.ponderhit();
+        handle.join();
+    }
+}
+
+#[test]
+fn fixed_nodes_are_searched_whatever_they_prove() {
+    let mut bed = Bed::new(Fake::new(Answer::Material), options());
+    bed.options.smart_pruning_factor = 1.33;
+    bed.options.fixed_nodes = 700;
+    for fen in [
+        "6k1/5ppp/8/8/8/8/8/R6K w - - 0 1",
+        "7k/R7/6K1/8/8/8/8/8 b - - 0 1",
+        "4k3/8/8/8/8/8/8/Q3K3 w - - 0 1",
+        KIWIPETE,
+    ] {
+        let heard = bed.go(&game(fen, ""), Limits::default());
+        assert_eq!(heard.info().nodes, 700);
+    }
+}
+
+#[test]
+fn what_one_move_proves_does_not_end_the_search_of_others() {
+    let mut bed = Bed::new(Fake::new(Answer::Material), options());
+    bed.options.smart_pruning_factor = 1.33;
+    let root = game("6k1/5ppp/8/8/8/8/8/R6K w - - 0 1", "");
+    let heard = bed.go(&root, Limits::nodes(500));
+    assert!(heard.info().nodes < 500);
+    bed.searchmoves = vec![root.current().parse_uci("h1g1").unwrap()];
+    let heard = bed.go(&root, Limits::nodes(1000));
+    assert_eq!(heard.best_uci(), "h1g1");
+    assert_eq!(heard.info().nodes, 1000);
+    bed.searchmoves.clear();
+    bed.search.clear();
+    bed.options.multi_pv = 3;
+    let heard = bed.go(&root, Limits::nodes(1000));
+    assert_eq!(heard.info().nodes, 1000);
+    let lines = &heard.info().lines;
+    assert_eq!(lines[0].score, Score::Mate(1));
+    assert!(lines[1].nodes > 20 && lines[2].nodes > 20);
+    // Every move proven: nothing is left to learn.
+    let over = game("7k/R7/6K1/8/8/8/8/8 b - - 0 1", "");
+    let heard = bed.go(&over, Limits::movetime(Duration::from_secs(10)));
+    assert!(heard.info().time < Duration::from_secs(5));
+}
+
+#[test]
+fn unvisited_lines_never_look_better_than_visited_ones() {
+    for nodes in [1, 2, 5, 10, 15] {
+        let mut bed = Bed::new(Fake::new(Answer::Random), options());
+        bed.options.multi_pv = 500;
+        let heard = bed.go(&game(KIWIPETE, ""), Limits::nodes(nodes));
+        let mut least = i32::MAX;
+        for line in &heard.info().lines {
+            let Score::Cp(cp) = line.score else {
+                panic!("{line:?}");
+            };
+            assert!(line.nodes > 0 || cp <= least);
+            least = least.min(cp);
+        }
+    }
+}
