@@ -57,6 +57,7 @@ impl Fake {
                 has_wdl: true,
                 has_moves_left: false,
                 inline: true,
+                cached: false,
             },
             answer,
             fault: Fault::None,
@@ -68,6 +69,7 @@ impl Fake {
     #[must_use]
     pub fn queued(mut self, evaluators: usize, preferred_batch: usize) -> Fake {
         self.attributes.inline = false;
+        self.attributes.cached = true;
         self.attributes.evaluators = evaluators.max(1);
         self.attributes.preferred_batch = preferred_batch.clamp(1, self.attributes.max_batch);
         self

@@ -48,8 +48,11 @@ pub struct Attributes {
     pub has_wdl: bool,
     /// True when evaluations carry moves left.
     pub has_moves_left: bool,
-    /// True when a call is so cheap that search workers make it on their own thread.
+    /// True when search workers call it on their own threads, because a call is short; else it is
+    /// called by the batcher's evaluator threads.
     pub inline: bool,
+    /// True when an evaluation costs more than looking it up in the cache.
+    pub cached: bool,
 }
 
 /// Why leaves could not be evaluated.

@@ -20,6 +20,11 @@ const MAX_BATCH_CPU: usize = 256;
 const MAX_BATCH_GPU: usize = 1024;
 const PREFERRED_BATCH_CPU: usize = 16;
 const PREFERRED_BATCH_GPU: usize = 256;
+
+/// Networks up to this size are run by the search workers themselves on a CPU: nothing is handed from
+/// core to core, and a minibatch of 16 takes some 20 ms at most, so a search still stops at once.
+const MOST_INLINE_PARAMETERS: usize = 4_000_000;
+
 /// A network on a device; see [`super::load_backend`].
 pub struct TorchBackend {
     attributes: Attributes,
@@ -68,7 +73,8 @@ impl TorchBackend {
             evaluators: if gpu { 2 } else { options.threads },
             has_wdl: weights.format.wdl,
             has_moves_left: weights.format.moves_left,
-            inline: false,
+            inline: !gpu && weights.parameters() <= MOST_INLINE_PARAMETERS,
+            cached: true,
         };
         Ok(TorchBackend {
             attributes,

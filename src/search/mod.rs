@@ -266,6 +266,11 @@ impl Search {
                 Some(batcher) => batcher.attributes().evaluators.max(1) as u32 + 1,
                 None => 1,
             },
+            lanes: match &self.batcher {
+                Some(batcher) => batcher.attributes().evaluators.max(1) as u32 + 1,
+                None => workers as u32,
+            },
+            uses_cache: attributes.cached,
             ordered: workers == 1,
             visit_limit: visit_limit.unwrap_or(u64::MAX),
             max_bytes: tree_bytes(&options),

@@ -24,14 +24,17 @@ use super::tree::Tree;
 /// Visits of the root may be as many as this; then workers leave.
 const MOST_VISITS: u64 = 1 << 31;
 
-/// A tree of so many visits may have one whole minibatch in flight, a smaller one its share. Each
-/// leaf in flight is a choice made without knowing the others' values: at 400 nodes a move, keeping
-/// 3 in flight instead of 33 is worth about 100 Elo. A device that wants large minibatches gets
-/// them sooner, since `minibatch` is the measure.
-const VISITS_PER_MINIBATCH: u64 = 2000;
+/// A small tree may have visits / `VISITS_PER_MINIBATCH` minibatches in flight. Each leaf in flight is
+/// a choice made without knowing the others' values: at 400 nodes a move, keeping 3 in flight instead
+/// of 33 is worth about 100 Elo. A device that wants large minibatches gets them sooner, since
+/// `minibatch` is the measure.
+const VISITS_PER_MINIBATCH: u64 = 3000;
+
+/// A tree of more visits than these may have more than that in flight, in proportion to its visits.
+const SMALL_TREE: u64 = 1000;
 
 /// Below so many visits for each leaf in flight even an idle evaluator gets none.
-const FEWEST_VISITS_PER_LEAF: u32 = 12;
+const FEWEST_VISITS_PER_LEAF: u32 = 24;
 
 /// True when the search is to end.
 pub type StopCheck = Box<dyn FnMut(&Shared) -> bool + Send>;
@@ -58,6 +61,10 @@ pub struct Shared {
     pub minibatch: u32,
     /// Minibatches one worker keeps in flight.
     pub depth_of_queue: u32,
+    /// Minibatches that all workers together should have in flight, to keep the evaluators busy.
+    pub lanes: u32,
+    /// False for a backend that is cheaper than looking.
+    pub uses_cache: bool,
     /// Replies are backed up in the order of their submission, so that searches repeat.
     pub ordered: bool,
     /// Root visits that end the search.
@@ -160,7 +167,7 @@ pub enum Lane {
 /// Runs a worker until the search is aborted or nothing is left to do.
 pub fn run(shared: &Shared, lane: Lane) {
     let (reply_to, replies) = unbounded();
-    let uses_cache = matches!(lane, Lane::Queue(_));
+    let uses_cache = shared.uses_cache;
     let ground = Ground {
         params: &shared.params,
         pool: shared.tree.pool(),
@@ -261,11 +268,12 @@ impl Worker<'_> {
         let shared = self.shared;
         let visits = shared.root().visits();
         let share = u64::from(visits) * u64::from(shared.minibatch) / VISITS_PER_MINIBATCH;
+        let share = share.saturating_mul(u64::from(visits).max(SMALL_TREE)) / SMALL_TREE;
         let share = share.min(u64::from(u32::MAX)) as u32;
-        let busy = (visits / FEWEST_VISITS_PER_LEAF).min(shared.depth_of_queue);
+        let busy = (visits / FEWEST_VISITS_PER_LEAF).min(shared.lanes);
         let allowed = share.max(busy).max(1);
         let pending = shared.tally.pending.load(Ordering::Relaxed);
-        let part = allowed.div_ceil(shared.depth_of_queue);
+        let part = allowed.div_ceil(shared.lanes);
         part.min(allowed.saturating_sub(pending))
             .min(shared.minibatch)
     }
@@ -391,7 +399,7 @@ impl Worker<'_> {
         tally.pending.fetch_sub(leaves, Ordering::Relaxed);
         match reply.result {
             Ok(evaluations) => {
-                if matches!(self.lane, Lane::Queue(_)) {
+                if self.shared.uses_cache {
                     for (key, evaluation) in batch.cache_keys().iter().zip(&evaluations) {
                         self.shared.cache.insert(*key, evaluation);
                     }
