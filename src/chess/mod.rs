@@ -5,6 +5,7 @@ mod fen;
 mod files;
 mod game;
 pub mod genfens;
+mod mating;
 mod moves;
 pub mod perft;
 pub mod pgn;

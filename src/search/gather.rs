@@ -342,7 +342,7 @@ impl<'a> Walker<'a> {
         let moves = position.legal_moves();
         let (repetitions, cycle) = self.repetitions(position);
         if !self.path.is_empty()
-            && let Some(meta) = self.verdict(position, moves.is_empty(), repetitions, cycle)
+            && let Some(meta) = self.verdict(position, &moves, repetitions, cycle)
         {
             node.settle(meta, BlockId(0));
             return self.certain(node, meta, budget);
@@ -416,12 +416,12 @@ impl<'a> Walker<'a> {
     fn verdict(
         &mut self,
         position: &Position,
-        no_moves: bool,
+        moves: &[Move],
         repetitions: u8,
         cycle: usize,
     ) -> Option<Meta> {
         let draw = Meta::terminal(0, Source::Rules);
-        if no_moves {
+        if moves.is_empty() {
             return Some(match position.is_check() {
                 true => Meta::terminal(-1, Source::Rules),
                 false => draw,
@@ -433,6 +433,9 @@ impl<'a> Walker<'a> {
         let in_tree = repetitions > 0 && cycle <= self.keys.len() - 1 - self.root_key;
         if in_tree && self.ground.params.two_fold_draws {
             return Some(Meta::two_fold(cycle as u32));
+        }
+        if self.ground.params.sticky_endgames && position.mating_move(moves).is_some() {
+            return Some(Meta::mate_in_one());
         }
         let result = self.ground.oracle?.probe(position)?;
         self.counts.tablebase_hits += 1;

@@ -34,7 +34,7 @@ pub enum State {
     Expanding,
     /// Evaluated; its edges are there.
     Expanded,
-    /// The game ends here.
+    /// The game ends here, or with the next move.
     Terminal,
     /// A second occurrence inside the tree, `plies` after the first: counts as a draw as long as
     /// the first lies in the tree.
@@ -71,6 +71,11 @@ impl Meta {
     /// The end of the game: `result` is −1, 0 or 1 for the side to move.
     pub fn terminal(result: i32, source: Source) -> Meta {
         Meta(3 << 8).with_bounds(result, result, source, 0)
+    }
+
+    /// The side to move mates at once; the node needs no edges.
+    pub fn mate_in_one() -> Meta {
+        Meta(3 << 8).with_bounds(1, 1, Source::Rules, 1)
     }
 
     /// A repetition inside the tree with a cycle of so many plies.

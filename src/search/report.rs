@@ -150,6 +150,12 @@ fn variation(shared: &Shared, first: &Ranked) -> Vec<Move> {
         pv.push(next.mv);
         at = next.child;
     }
+    if mating {
+        // The tree ends where there is a mate in one.
+        let mut position = shared.tree.game().current().clone();
+        pv.iter().for_each(|&m| position.play(m));
+        pv.extend(position.mating_move(&position.legal_moves()));
+    }
     pv
 }
 
