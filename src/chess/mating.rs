@@ -100,9 +100,7 @@ mod tests {
             ("6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1", "a1a8"),
             ("6rk/6pp/8/6N1/8/8/8/6K1 w - - 0 1", "g5f7"),
             ("7k/5P1p/6pP/8/8/8/8/K6B w - - 0 1", "f7f8q"),
-            ("8/8/8/8/8/5k2/4p3/7K b - - 0 1", "e2e1q"),
-            ("3rkr2/3p1p2/8/8/8/8/4P3/4K2R w K - 0 1", ""),
-            ("5R1b/3p2rp/5pnk/6pr/4pP1P/6P1/7K/8 b - f3 0 1", ""),
+            ("8/8/8/8/8/6k1/4p3/7K b - - 0 1", "e2e1q"),
         ] {
             let position = Position::from_fen(fen).unwrap().0;
             check(&position);

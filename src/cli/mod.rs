@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::engine;
+use crate::engine::{self, NETWORK_KEYS};
 use crate::options::{Domain, Options, TABLE};
 
 use self::stdout::StdoutError;
@@ -43,19 +43,6 @@ enum Command {
     #[command(external_subcommand)]
     Lines(Vec<String>),
 }
-
-/// Options whose flags `--help` shows; `describe --options` lists them all.
-const COMMON: &[&str] = &[
-    "weights",
-    "backend",
-    "device",
-    "precision",
-    "policy_head",
-    "value_head",
-    "history_fill",
-    "threads",
-    "minibatch_size",
-];
 
 /// Entry point of the binary: exit code 0, or 2 with one line on stderr.
 pub fn main() -> ExitCode {
@@ -126,7 +113,7 @@ fn command() -> clap::Command {
                 .allow_negative_numbers(true)
                 .value_name(spec.uci)
                 .help_heading("Options (see also: simurgh describe --options)")
-                .hide(!COMMON.contains(&spec.key))
+                .hide(!NETWORK_KEYS.contains(&spec.key))
                 .help(spec.help);
             command.arg(arg)
         })

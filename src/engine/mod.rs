@@ -24,13 +24,14 @@ pub use driver::Work;
 pub use error::EngineError;
 pub use event::{Evaluated, Event, Listener};
 pub use files::{SETTINGS_FILE, apply_settings, settings_text};
+pub use network::NETWORK_KEYS;
 pub use request::GoRequest;
 
 pub use crate::search::{BestMove, Event as SearchEvent, Info, Line, Score};
 
 use self::control::{Answer, Control, WeakAnswer};
 use self::driver::{Driver, GoJob, Job};
-use self::network::{FileStamp, NETWORK_KEYS, NetworkWish};
+use self::network::{FileStamp, NetworkWish};
 use self::tables::Tables;
 use crate::chess::{Game, Position, Repair};
 use crate::options::{Options, Spec};
