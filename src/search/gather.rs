@@ -368,10 +368,11 @@ impl<'a> Walker<'a> {
             );
             self.counts.expanded += 1;
             self.count_depth(1);
-            let sums = value.times(1);
-            node.add(sums);
+            let mates = self.prove_root_mate(node, position, &moves);
+            let (sums, recheck) = finish(self.ground.pool, node, value.times(1), mates);
             return Taken {
                 sums,
+                recheck,
                 ..Taken::default()
             };
         }
@@ -390,6 +391,30 @@ impl<'a> Walker<'a> {
             pending: 1,
             ..Taken::collision(budget - 1)
         }
+    }
+
+    /// A root keeps its edges, but a move that mates is known from the start. True if there is one.
+    fn prove_root_mate(&mut self, node: &Node, position: &Position, moves: &[Move]) -> bool {
+        let is_root = std::ptr::eq(node, self.ground.pool.node(self.ground.root));
+        if !is_root || !self.ground.params.sticky_endgames {
+            return false;
+        }
+        let Some(mate) = position.mating_move(moves) else {
+            return false;
+        };
+        let edges = self.ground.pool.edges_of(node);
+        let Some(edge) = edges.iter().find(|edge| edge.load().mv() == mate) else {
+            return false;
+        };
+        let child = self.allocator.node();
+        let settled = self.ground.pool.node(child);
+        settled.settle(Meta::terminal(-1, Source::Rules), BlockId(0));
+        if edge.set_child(edge.load(), child) != child {
+            settled.unclaim();
+            self.allocator.unused(child);
+            return false;
+        }
+        true
     }
 
     /// How often the position at the end of the path occurred before it, and how many plies ago
@@ -480,7 +505,8 @@ impl<'a> Walker<'a> {
             let node = pool.node(batch.steps[step as usize].node);
             let value = expand(&mut self.allocator, pool, node, &leaf.moves, evaluation);
             self.counts.expanded += 1;
-            sums[step as usize].0 = value.times(1);
+            let mates = self.prove_root_mate(node, &leaf.position, &leaf.moves);
+            sums[step as usize] = (value.times(1), mates);
         }
         for index in (0..batch.steps.len()).rev() {
             let step = batch.steps[index];
