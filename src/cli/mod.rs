@@ -3,6 +3,7 @@
 mod backendbench;
 mod bench;
 mod contestant;
+mod datagen;
 mod describe;
 mod matches;
 mod perft;
@@ -36,6 +37,7 @@ enum Command {
     Bench(bench::Bench),
     Describe(describe::Describe),
     Perft(perft::Perft),
+    Datagen(datagen::Datagen),
     Match(matches::MatchArgs),
     /// Speaks UCI on standard input and output; the same as no command.
     Uci,
@@ -97,6 +99,7 @@ fn run(matches: &ArgMatches) -> Result<()> {
         Some(Command::Bench(args)) => bench::run(&args, &options, is_given(matches, "weights")),
         Some(Command::Describe(args)) => describe::run(&args, &options),
         Some(Command::Perft(args)) => perft::run(&args),
+        Some(Command::Datagen(args)) => datagen::run(&args),
         Some(Command::Match(args)) => matches::run(&args),
     }
 }

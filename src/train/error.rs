@@ -1,0 +1,70 @@
+//! What can go wrong in this room, as one type. Holds data and words, decides nothing.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A failure of training or of its data.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    /// A file that cannot be opened, read or written.
+    #[error("cannot {what} {}: {source}", path.display())]
+    Io {
+        /// "read", "write", …
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A line of a label file that is not what the format says.
+    #[error("{} line {line}: found {found}, expected {expected}", path.display())]
+    Label {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: u64,
+        /// What stands there.
+        found: String,
+        /// What should stand there.
+        expected: &'static str,
+    },
+    /// A label file that names a position or a move that chess does not allow.
+    #[error("{} line {line}: {why}", path.display())]
+    Chess {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: u64,
+        /// What the rules say.
+        why: String,
+    },
+    /// A record whose moves do not fit its positions.
+    #[error("ply {ply} of a game record: {why}")]
+    Record {
+        /// From 0.
+        ply: usize,
+        /// What does not fit.
+        why: String,
+    },
+    /// A chunk file that is damaged, cut off, or none at all.
+    #[error("{} at byte {offset}: {why}", path.display())]
+    Chunk {
+        /// The file.
+        path: PathBuf,
+        /// Where the damaged part begins.
+        offset: u64,
+        /// What is wrong and what was expected.
+        why: String,
+    },
+}
+
+impl TrainError {
+    /// The system's word on a file.
+    pub fn io(what: &'static str, path: impl Into<PathBuf>, source: io::Error) -> TrainError {
+        TrainError::Io {
+            what,
+            path: path.into(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Training data and training: records of labelled games, their files, generation. Refuses to know
+//! how a trained network is used.
+
+pub mod chunk;
+mod codec;
+mod error;
+pub mod labels;
+mod record;
+mod sample;
+
+pub use error::TrainError;
+pub use record::{GameRecord, Ply, PolicyLabel, Source, WdlLabel};
+pub use sample::{MATE_CP, Sample, TrainingGame, win_probability};
