@@ -5,7 +5,9 @@ use clap::Args;
 
 use super::stdout;
 use crate::engine::settings_text;
-use crate::model::{Body, ModelOptions, NetworkFile, NetworkWeights, Policy, Source};
+use crate::model::{
+    AnyFile, Body, ModelOptions, NetworkFile, NetworkWeights, Policy, Source, TransformerFile,
+};
 use crate::options::{Domain, Options, TABLE};
 
 /// What a network file is; the table of all options.
@@ -61,7 +63,55 @@ fn option_list() -> String {
 }
 
 fn describe_network(source: &Source, options: &Options) -> Result<()> {
-    let file = NetworkFile::read(source)?;
+    match AnyFile::read(source)? {
+        AnyFile::Lc0(file) => describe_lc0(&file, options),
+        AnyFile::Transformer(file) => describe_transformer(&file),
+    }
+}
+
+fn describe_transformer(file: &TransformerFile) -> Result<()> {
+    let config = &file.config;
+    let mut lines = String::new();
+    let mut line =
+        |what: &str, text: String| lines.push_str(&format!("{:<14}{text}\n", format!("{what}:")));
+    line("network", file.name.clone());
+    line("parameters", file.parameters().to_string());
+    line(
+        "body",
+        format!(
+            "transformer of {} layers, width {}, {} heads of depth {}, feed-forward {} {:?}",
+            config.layers,
+            config.width,
+            config.heads,
+            config.head_depth,
+            config.ff,
+            config.activation,
+        ),
+    );
+    line(
+        "norms",
+        format!(
+            "{:?}, {:?}; attention bias {:?}",
+            config.norm, config.norm_kind, config.attention_bias
+        ),
+    );
+    line("value", format!("win, draw, loss from {:?}", config.value));
+    line(
+        "moves left",
+        if config.moves_left { "yes" } else { "no" }.to_owned(),
+    );
+    if let serde_json::Value::Object(manifest) = &file.manifest {
+        for (key, value) in manifest {
+            let text = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            line(key, text);
+        }
+    }
+    Ok(stdout::print(&lines)?)
+}
+
+fn describe_lc0(file: &NetworkFile, options: &Options) -> Result<()> {
     let choices = ModelOptions::new(options)?;
     let weights = file.weights(choices.policy_head, choices.value_head)?;
     let format = &weights.format;

@@ -2,6 +2,7 @@
 
 mod planes;
 mod policy;
+mod squares;
 mod turn;
 
 pub use planes::{HistoryFill, InputFormat, InputPlanes, PLANES, SQUARES};
@@ -9,6 +10,7 @@ pub use policy::{
     ATTENTION_OUTPUTS, CONVOLUTION_OUTPUTS, IndexedMove, POLICY_SIZE, PolicyMap, Promotion,
     indexed_move, policy_index, reachable,
 };
+pub use squares::{FEATURES, SQUARE_POLICY, SquareTokens, TOKENS_ROW, square_policy_output};
 pub use turn::{Pieces, Turn};
 
 use crate::chess::{Color, Move, Role};

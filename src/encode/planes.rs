@@ -95,11 +95,11 @@ pub struct InputPlanes {
 }
 
 /// Where a castling right's rook stands, seen by the mover, and whose it is.
-struct Rights {
-    own_a: u64,
-    own_h: u64,
-    their_a: u64,
-    their_h: u64,
+pub(super) struct Rights {
+    pub own_a: u64,
+    pub own_h: u64,
+    pub their_a: u64,
+    pub their_h: u64,
 }
 
 impl InputPlanes {
@@ -269,21 +269,21 @@ impl InputPlanes {
     }
 }
 
-static START: LazyLock<Position> = LazyLock::new(Position::startpos);
+pub(super) static START: LazyLock<Position> = LazyLock::new(Position::startpos);
 
 fn all_ones(condition: bool) -> u64 {
     if condition { !0 } else { 0 }
 }
 
 /// The bitboard with `mover`'s back rank first.
-fn seen_by(mover: Color, set: Bitboard) -> u64 {
+pub(super) fn seen_by(mover: Color, set: Bitboard) -> u64 {
     match mover {
         Color::White => set.0,
         Color::Black => set.0.swap_bytes(),
     }
 }
 
-fn pieces(position: &Position, mover: Color) -> Pieces {
+pub(super) fn pieces(position: &Position, mover: Color) -> Pieces {
     let board = position.board();
     Pieces {
         own: seen_by(mover, board.by_color(mover)),
@@ -292,7 +292,7 @@ fn pieces(position: &Position, mover: Color) -> Pieces {
     }
 }
 
-fn rights(position: &Position) -> Rights {
+pub(super) fn rights(position: &Position) -> Rights {
     let mover = position.turn();
     let side = |color: Color| {
         let rooks = position.castles().castling_rights() & position.board().by_color(color);

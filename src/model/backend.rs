@@ -41,6 +41,27 @@ struct Reader {
     history_fill: HistoryFill,
 }
 
+/// What size of network, device and options decide; the rest is to be filled in.
+pub fn attributes(gpu: bool, parameters: usize, options: &ModelOptions) -> Attributes {
+    let max_batch = if gpu { MAX_BATCH_GPU } else { MAX_BATCH_CPU };
+    Attributes {
+        name: String::new(),
+        device: String::new(),
+        precision: String::new(),
+        preferred_batch: match options.minibatch_size {
+            0 if gpu => PREFERRED_BATCH_GPU,
+            0 => PREFERRED_BATCH_CPU,
+            size => size.min(max_batch),
+        },
+        max_batch,
+        evaluators: if gpu { 2 } else { options.threads },
+        has_wdl: false,
+        has_moves_left: false,
+        inline: !gpu && parameters <= MOST_INLINE_PARAMETERS,
+        cached: true,
+    }
+}
+
 impl TorchBackend {
     /// Puts a network on the device the options name, in their precision, and warms it up.
     ///
@@ -56,25 +77,17 @@ impl TorchBackend {
             tch::set_num_threads(1);
         }
         let _guard = tch::no_grad_guard();
-        let max_batch = if gpu { MAX_BATCH_GPU } else { MAX_BATCH_CPU };
-        let preferred = match options.minibatch_size {
-            0 if gpu => PREFERRED_BATCH_GPU,
-            0 => PREFERRED_BATCH_CPU,
-            size => size.min(max_batch),
-        };
+        let attributes = attributes(gpu, weights.parameters(), options);
+        let preferred = attributes.preferred_batch;
         let (mut runner, precision) = Runner::new(weights, device, options.precision, preferred)?;
         runner.warm_up(preferred)?;
         let attributes = Attributes {
             name: weights.name.clone(),
             device: device_name(device),
             precision: precision.name().to_owned(),
-            preferred_batch: preferred,
-            max_batch,
-            evaluators: if gpu { 2 } else { options.threads },
             has_wdl: weights.format.wdl,
             has_moves_left: weights.format.moves_left,
-            inline: !gpu && weights.parameters() <= MOST_INLINE_PARAMETERS,
-            cached: true,
+            ..attributes
         };
         Ok(TorchBackend {
             attributes,

@@ -22,8 +22,8 @@ const MAX_RATIO: u64 = 64;
 /// No network has more layers of one kind.
 const MAX_REPEATED: usize = 4096;
 
-/// Reads and unpacks a network file; `name` is for messages.
-pub fn read(path: &Path, name: &str) -> Result<Net, ModelError> {
+/// The bytes of a network file, as they are; `name` is for messages.
+pub fn bytes(path: &Path, name: &str) -> Result<Vec<u8>, ModelError> {
     let io = |source| ModelError::Io {
         path: path.to_owned(),
         source,
@@ -44,7 +44,7 @@ pub fn read(path: &Path, name: &str) -> Result<Net, ModelError> {
             limit: MAX_BYTES,
         });
     }
-    parse(bytes, name)
+    Ok(bytes)
 }
 
 /// Unpacks the bytes of a network file, gzipped or not; `name` is for messages.

@@ -19,6 +19,7 @@ mod runner;
 mod settings;
 mod torch;
 pub mod tower_config;
+pub mod transformer;
 mod weights;
 mod winograd;
 
@@ -31,6 +32,7 @@ pub use error::ModelError;
 pub use format::{Activation, BodyKind, InputEmbedding, NetFormat};
 pub use heads::{PolicyHead, ValueHead};
 pub use settings::{ModelOptions, Precision};
+pub use transformer::{TransformerBackend, TransformerFile};
 pub use weights::{Body, NetworkWeights, Policy};
 
 use crate::eval::Backend;
@@ -67,7 +69,53 @@ fn find(path: PathBuf, folder: Option<&Path>) -> PathBuf {
     }
 }
 
-/// A network file that was read, with what it says of itself.
+/// A network file of either kind.
+#[derive(Debug)]
+pub enum AnyFile {
+    /// An Lc0 network.
+    Lc0(NetworkFile),
+    /// A transformer of the project's own.
+    Transformer(Box<TransformerFile>),
+}
+
+impl AnyFile {
+    /// Reads a network; what it begins with tells its kind.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is no network.
+    pub fn read(source: &Source) -> Result<AnyFile, ModelError> {
+        match source {
+            Source::File(path) => {
+                let name = path.file_name().map_or_else(
+                    || path.display().to_string(),
+                    |name| name.to_string_lossy().into_owned(),
+                );
+                AnyFile::parse(file::bytes(path, &name)?, &name)
+            }
+            Source::Embedded => {
+                let (name, bytes) = embedded().ok_or_else(|| ModelError::NotANetwork {
+                    name: "embedded".to_owned(),
+                    reason: "this binary was built without one".to_owned(),
+                })?;
+                AnyFile::parse(bytes.to_vec(), name)
+            }
+        }
+    }
+
+    /// Reads a network from the bytes of its file.
+    ///
+    /// # Errors
+    /// When the bytes are no network.
+    pub fn parse(bytes: Vec<u8>, name: &str) -> Result<AnyFile, ModelError> {
+        if TransformerFile::is_one(&bytes) {
+            let file = TransformerFile::parse(&bytes, name)?;
+            return Ok(AnyFile::Transformer(Box::new(file)));
+        }
+        Ok(AnyFile::Lc0(NetworkFile::parse(bytes, name)?))
+    }
+}
+
+/// An Lc0 network file that was read, with what it says of itself.
 #[derive(Debug)]
 pub struct NetworkFile {
     name: String,
@@ -75,30 +123,6 @@ pub struct NetworkFile {
 }
 
 impl NetworkFile {
-    /// Reads a network; the weights are checked by [`NetworkFile::weights`].
-    ///
-    /// # Errors
-    /// When the file cannot be read or is no network.
-    pub fn read(source: &Source) -> Result<NetworkFile, ModelError> {
-        match source {
-            Source::File(path) => {
-                let name = path.file_name().map_or_else(
-                    || path.display().to_string(),
-                    |name| name.to_string_lossy().into_owned(),
-                );
-                let net = file::read(path, &name)?;
-                Ok(NetworkFile { name, net })
-            }
-            Source::Embedded => {
-                let (name, bytes) = embedded().ok_or_else(|| ModelError::NotANetwork {
-                    name: "embedded".to_owned(),
-                    reason: "this binary was built without one".to_owned(),
-                })?;
-                NetworkFile::parse(bytes.to_vec(), name)
-            }
-        }
-    }
-
     /// Reads a network from the bytes of its file.
     ///
     /// # Errors
@@ -164,8 +188,13 @@ pub fn load_backend(
     source: &Source,
     options: &ModelOptions,
 ) -> Result<Arc<dyn Backend>, ModelError> {
-    let weights = NetworkFile::read(source)?.weights(options.policy_head, options.value_head)?;
-    Ok(Arc::new(TorchBackend::new(&weights, options)?))
+    Ok(match AnyFile::read(source)? {
+        AnyFile::Lc0(file) => {
+            let weights = file.weights(options.policy_head, options.value_head)?;
+            Arc::new(TorchBackend::new(&weights, options)?)
+        }
+        AnyFile::Transformer(file) => Arc::new(TransformerBackend::new(&file, options)?),
+    })
 }
 
 #[cfg(test)]
@@ -191,7 +220,7 @@ mod tests {
     #[test]
     fn what_is_no_regular_file_is_refused_at_once() {
         for path in ["/dev/zero", "src"] {
-            let error = NetworkFile::read(&Source::File(path.into())).unwrap_err();
+            let error = AnyFile::read(&Source::File(path.into())).unwrap_err();
             assert!(error.to_string().contains("not a regular file"), "{error}");
         }
     }

@@ -1,0 +1,226 @@
+//! The transformer as a backend: leaves become tokens, outputs evaluations. Knows no search.
+
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
+use tch::{Device, Kind, Tensor};
+
+use super::{Transformer, TransformerFile};
+use crate::encode::{HistoryFill, SQUARE_POLICY, SquareTokens, TOKENS_ROW, square_policy_output};
+use crate::eval::{
+    Attributes, Backend, EvalError, EvalParams, Evaluation, Evaluator, Leaf, Policy, Wdl,
+};
+use crate::model::backend::attributes;
+use crate::model::settings::{device, device_name};
+use crate::model::{ModelError, ModelOptions, Precision};
+
+/// A transformer on a device; see [`crate::model::load_backend`].
+pub struct TransformerBackend {
+    attributes: Attributes,
+    place: Place,
+    /// It may move between threads but not be used by two: evaluators take clones.
+    tensors: Mutex<HashMap<String, Tensor>>,
+    config: super::Config,
+    history_fill: HistoryFill,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    device: Device,
+    kind: Kind,
+}
+
+impl TransformerBackend {
+    /// Puts a network on the device the options name, in their precision.
+    ///
+    /// # Errors
+    /// When the device is missing or libtorch refuses.
+    pub fn new(
+        file: &TransformerFile,
+        options: &ModelOptions,
+    ) -> Result<TransformerBackend, ModelError> {
+        let device = device(&options.device)?;
+        if device == Device::Cpu {
+            tch::set_num_threads(1);
+        }
+        let (kind, precision) = match (options.precision, device) {
+            (Precision::Bf16, _) => (Kind::BFloat16, Precision::Bf16),
+            (Precision::Fp16, Device::Cpu) => (Kind::Float, Precision::Fp16),
+            (Precision::Fp16, _) | (Precision::Auto, Device::Cuda(_)) => {
+                (Kind::Half, Precision::Fp16)
+            }
+            _ => (Kind::Float, Precision::Fp32),
+        };
+        let storage = match precision {
+            Precision::Fp16 => Kind::Half,
+            _ => kind,
+        };
+        let mut tensors = HashMap::new();
+        for parameter in file.config.parameters() {
+            let values = file
+                .tensors
+                .get(&parameter.name)
+                .map_or(&[][..], Vec::as_slice);
+            let tensor = Tensor::f_from_slice(values)?
+                .f_reshape(&parameter.shape)?
+                .f_to_kind(storage)?
+                .f_to_kind(kind)?
+                .f_to_device(device)?;
+            tensors.insert(parameter.name, tensor);
+        }
+        Ok(TransformerBackend {
+            attributes: Attributes {
+                name: file.name.clone(),
+                device: device_name(device),
+                precision: precision.name().to_owned(),
+                has_wdl: true,
+                has_moves_left: file.config.moves_left,
+                ..attributes(device != Device::Cpu, file.parameters(), options)
+            },
+            place: Place { device, kind },
+            tensors: Mutex::new(tensors),
+            config: file.config.clone(),
+            history_fill: options.history_fill,
+        })
+    }
+}
+
+impl Backend for TransformerBackend {
+    fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    fn evaluator(&self) -> Result<Box<dyn Evaluator>, EvalError> {
+        let network = Transformer::new(&self.config, &self.tensors.lock());
+        Ok(Box::new(TransformerEvaluator {
+            network: network.map_err(|e| EvalError::Backend {
+                backend: self.attributes.name.clone(),
+                reason: e.to_string(),
+            })?,
+            name: self.attributes.name.clone(),
+            place: self.place,
+            history_fill: self.history_fill,
+            max_batch: self.attributes.max_batch,
+            rows: Vec::new(),
+            threads_set: self.place.device != Device::Cpu,
+        }))
+    }
+}
+
+struct TransformerEvaluator {
+    network: Transformer,
+    name: String,
+    place: Place,
+    history_fill: HistoryFill,
+    max_batch: usize,
+    /// `[B, 64, F]`
+    rows: Vec<f32>,
+    /// On a CPU, one intra-op thread for each evaluator; OpenMP keeps the number for each thread.
+    threads_set: bool,
+}
+
+/// Outputs on the host.
+struct Numbers {
+    policy: Vec<f32>,
+    value: Vec<f32>,
+    moves_left: Vec<f32>,
+}
+
+impl TransformerEvaluator {
+    fn forward(&self, batch: usize) -> Result<Numbers, tch::TchError> {
+        let tokens = Tensor::f_from_slice(&self.rows[..batch * TOKENS_ROW])?
+            .f_reshape([batch as i64, 64, -1])?
+            .f_to_device(self.place.device)?
+            .f_to_kind(self.place.kind)?;
+        let outputs = self.network.forward(&tokens)?;
+        let numbers = |tensor: &Tensor| {
+            let tensor = tensor
+                .f_to_kind(Kind::Float)?
+                .f_to_device(Device::Cpu)?
+                .f_contiguous()?;
+            let mut values = vec![0.0_f32; tensor.numel()];
+            let count = values.len();
+            tensor.f_copy_data(&mut values, count)?;
+            Ok::<_, tch::TchError>(values)
+        };
+        Ok(Numbers {
+            policy: numbers(&outputs.policy)?,
+            value: numbers(&outputs.value)?,
+            moves_left: outputs
+                .moves_left
+                .as_ref()
+                .map_or(Ok(Vec::new()), numbers)?,
+        })
+    }
+
+    fn evaluation(
+        &self,
+        leaf: &Leaf,
+        row: usize,
+        numbers: &Numbers,
+        params: &EvalParams,
+    ) -> Result<Evaluation, EvalError> {
+        let logits = &numbers.policy[row * SQUARE_POLICY..(row + 1) * SQUARE_POLICY];
+        let output = |&m| logits[square_policy_output(&leaf.position, m, false)];
+        let logits: Vec<f32> = leaf.moves.iter().map(output).collect();
+        let value = numbers.value[3 * row..3 * row + 3].to_vec();
+        let moves_left = numbers.moves_left.get(row).copied();
+        let what = if logits.iter().any(|logit| !logit.is_finite()) {
+            Some("a policy")
+        } else if value.iter().any(|logit| !logit.is_finite()) {
+            Some("a value")
+        } else if moves_left.is_some_and(|plies| !plies.is_finite()) {
+            Some("moves left")
+        } else {
+            None
+        };
+        if let Some(what) = what {
+            return Err(EvalError::NotANumber {
+                network: self.name.clone(),
+                what,
+                fen: leaf.position.to_fen(true),
+            });
+        }
+        let p = Policy::softmax(value, 1.0).0;
+        Ok(Evaluation {
+            wdl: Wdl {
+                win: p[0],
+                draw: p[1],
+                loss: p[2],
+            },
+            policy: Policy::softmax(logits, params.policy_temperature),
+            moves_left,
+        })
+    }
+}
+
+impl Evaluator for TransformerEvaluator {
+    fn evaluate(
+        &mut self,
+        leaves: &[Leaf],
+        params: &EvalParams,
+    ) -> Result<Vec<Evaluation>, EvalError> {
+        let _guard = tch::no_grad_guard();
+        if !std::mem::replace(&mut self.threads_set, true) {
+            tch::set_num_threads(1);
+        }
+        let mut evaluations = Vec::with_capacity(leaves.len());
+        for chunk in leaves.chunks(self.max_batch) {
+            self.rows.resize(chunk.len() * TOKENS_ROW, 0.0);
+            let rows = self.rows.as_chunks_mut::<TOKENS_ROW>().0;
+            for (leaf, row) in chunk.iter().zip(rows) {
+                let history = leaf.history();
+                SquareTokens::encode(self.history_fill, &leaf.position, |back| history.get(back))
+                    .write(row);
+            }
+            let numbers = self.forward(chunk.len()).map_err(|e| EvalError::Backend {
+                backend: self.name.clone(),
+                reason: e.to_string(),
+            })?;
+            for (row, leaf) in chunk.iter().enumerate() {
+                evaluations.push(self.evaluation(leaf, row, &numbers, params)?);
+            }
+        }
+        Ok(evaluations)
+    }
+}
