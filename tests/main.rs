@@ -10,4 +10,5 @@ mod rules;
 mod search;
 mod shared;
 mod tidy;
+mod training_data;
 mod uci;

@@ -11,7 +11,7 @@ use simurgh::measure::matches::{Pace, Rules, Summary, Tally};
 
 use crate::client::{Folder, nodes, plan, play};
 
-fn find_program(name: &str) -> Option<PathBuf> {
+pub fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let games = Path::new("/usr/games").to_owned();
     let found = std::env::split_paths(&path)
@@ -24,7 +24,7 @@ fn find_program(name: &str) -> Option<PathBuf> {
     found
 }
 
-fn stockfish() -> Option<EngineConfig> {
+pub fn stockfish() -> Option<EngineConfig> {
     Some(EngineConfig {
         command: find_program("stockfish")?,
         options: vec![("Threads".into(), "1".into()), ("Hash".into(), "4".into())],

@@ -5,6 +5,7 @@ mod bench;
 mod contestant;
 mod datagen;
 mod describe;
+mod interrupt;
 mod matches;
 mod perft;
 mod raw;
@@ -99,7 +100,7 @@ fn run(matches: &ArgMatches) -> Result<()> {
         Some(Command::Bench(args)) => bench::run(&args, &options, is_given(matches, "weights")),
         Some(Command::Describe(args)) => describe::run(&args, &options),
         Some(Command::Perft(args)) => perft::run(&args),
-        Some(Command::Datagen(args)) => datagen::run(&args),
+        Some(Command::Datagen(args)) => datagen::run(&args, &options),
         Some(Command::Match(args)) => matches::run(&args),
     }
 }

@@ -3,6 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::client::ClientError;
+use crate::search::SearchError;
+
 /// A failure of training or of its data.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
@@ -45,6 +48,46 @@ pub enum TrainError {
         ply: usize,
         /// What does not fit.
         why: String,
+    },
+    /// An Lc0 training file that is damaged, cut off, or none at all.
+    #[error("{} record {record}: {why}", path.display())]
+    V6 {
+        /// The file.
+        path: PathBuf,
+        /// From 0.
+        record: u64,
+        /// What is wrong and what was expected.
+        why: String,
+    },
+    /// A book that cannot be used.
+    #[error("{}: {why}", path.display())]
+    Book {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with which record.
+        why: String,
+    },
+    /// Chance and the book give only finished games.
+    #[error("no opening to play from in {draws} draws")]
+    NoOpening {
+        /// How often it was tried.
+        draws: usize,
+    },
+    /// A teaching engine that fails.
+    #[error("the teacher: {0}")]
+    Engine(#[from] ClientError),
+    /// A search that cannot be set up.
+    #[error("the teacher: {0}")]
+    Search(#[from] SearchError),
+    /// A teacher whose answer makes no sense.
+    #[error("the teacher says {found} in {fen}, expected {expected}")]
+    Answer {
+        /// What it said.
+        found: String,
+        /// Of which position.
+        fen: String,
+        /// What it should have said.
+        expected: &'static str,
     },
     /// A chunk file that is damaged, cut off, or none at all.
     #[error("{} at byte {offset}: {why}", path.display())]

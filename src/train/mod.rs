@@ -4,6 +4,7 @@
 pub mod chunk;
 mod codec;
 mod error;
+pub mod generate;
 pub mod labels;
 mod record;
 mod sample;

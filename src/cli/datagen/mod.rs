@@ -1,5 +1,7 @@
-//! `simurgh datagen`: training data into files, and a look at what is in them. How records are stored and
-//! read is the business of `train`.
+//! `simurgh datagen`: training data into files, and a look at what is in them. How records are made, stored
+//! and read is the business of `train`.
+
+mod generate;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,16 +11,21 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use self::generate::Generate;
 use super::stdout;
+use crate::options::Options;
 use crate::train::chunk::{ChunkFile, ChunkWriter};
 use crate::train::labels::LabelReader;
 use crate::train::{PolicyLabel, Sample, TrainingGame};
 
 /// Training data: make it, import it, look at it
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, long_about = generate::ABOUT, after_help = generate::EXAMPLES)]
 pub struct Datagen {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+    #[command(flatten)]
+    generate: Generate,
 }
 
 #[derive(Subcommand)]
@@ -62,11 +69,12 @@ struct Stats {
     file: PathBuf,
 }
 
-pub fn run(args: &Datagen) -> Result<()> {
+pub fn run(args: &Datagen, options: &Options) -> Result<()> {
     match &args.command {
-        Command::Import(args) => import(args),
-        Command::Show(args) => show(args),
-        Command::Stats(args) => stats(&args.file),
+        None => generate::run(&args.generate, options),
+        Some(Command::Import(args)) => import(args),
+        Some(Command::Show(args)) => show(args),
+        Some(Command::Stats(args)) => stats(&args.file),
     }
 }
 
