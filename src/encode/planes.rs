@@ -50,7 +50,21 @@ impl InputFormat {
         })
     }
 
-    fn is_canonical(self) -> bool {
+    /// Its number in a network file.
+    pub fn number(self) -> i32 {
+        match self {
+            InputFormat::Classical => 1,
+            InputFormat::CastlingPlane => 2,
+            InputFormat::Canonical => 3,
+            InputFormat::CanonicalHectoplies => 4,
+            InputFormat::CanonicalHectopliesArmageddon => 132,
+            InputFormat::CanonicalV2 => 5,
+            InputFormat::CanonicalV2Armageddon => 133,
+        }
+    }
+
+    /// True for the formats that name the en-passant square and may turn the board.
+    pub fn is_canonical(self) -> bool {
         !matches!(self, InputFormat::Classical | InputFormat::CastlingPlane)
     }
 
@@ -243,6 +257,11 @@ impl InputPlanes {
         let bit = |square| seen_by(mover, Bitboard::from_square(Square::new(square)));
         let plane = slot * PER_POSITION + if pusher == mover { 0 } else { 6 };
         self.masks[plane] = self.masks[plane] & !bit(to) | bit(from);
+    }
+
+    /// The 0/1 planes, a1 = bit 0; that of rule 50 is left empty.
+    pub fn masks(&self) -> &[u64; PLANES] {
+        &self.masks
     }
 
     /// Writes the planes as numbers, `[112, 64]`.

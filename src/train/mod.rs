@@ -8,6 +8,7 @@ pub mod generate;
 pub mod labels;
 mod record;
 mod sample;
+pub mod v6;
 
 pub use error::TrainError;
 pub use record::{GameRecord, Ply, PolicyLabel, Source, WdlLabel};

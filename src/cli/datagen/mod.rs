@@ -2,6 +2,7 @@
 //! and read is the business of `train`.
 
 mod generate;
+mod v6;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,8 @@ enum Command {
     Show(Show),
     /// What a file holds
     Stats(Stats),
+    ImportV6(v6::ImportV6),
+    ExportV6(v6::ExportV6),
 }
 
 #[derive(Args)]
@@ -75,6 +78,8 @@ pub fn run(args: &Datagen, options: &Options) -> Result<()> {
         Some(Command::Import(args)) => import(args),
         Some(Command::Show(args)) => show(args),
         Some(Command::Stats(args)) => stats(&args.file),
+        Some(Command::ImportV6(args)) => v6::import(args),
+        Some(Command::ExportV6(args)) => v6::export(args),
     }
 }
 
