@@ -11,4 +11,5 @@ mod search;
 mod shared;
 mod tidy;
 mod training_data;
+mod transformer;
 mod uci;

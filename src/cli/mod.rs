@@ -10,6 +10,7 @@ mod matches;
 mod perft;
 mod raw;
 mod stdout;
+mod train;
 mod uci;
 
 use std::process::ExitCode;
@@ -39,6 +40,7 @@ enum Command {
     Describe(describe::Describe),
     Perft(perft::Perft),
     Datagen(datagen::Datagen),
+    Train(train::Train),
     Match(matches::MatchArgs),
     /// Speaks UCI on standard input and output; the same as no command.
     Uci,
@@ -101,6 +103,7 @@ fn run(matches: &ArgMatches) -> Result<()> {
         Some(Command::Describe(args)) => describe::run(&args, &options),
         Some(Command::Perft(args)) => perft::run(&args),
         Some(Command::Datagen(args)) => datagen::run(&args, &options),
+        Some(Command::Train(args)) => train::run(&args),
         Some(Command::Match(args)) => matches::run(&args),
     }
 }

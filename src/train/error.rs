@@ -99,6 +99,31 @@ pub enum TrainError {
         /// What is wrong and what was expected.
         why: String,
     },
+    /// A run's file, or a file it names, that does not do.
+    #[error("{}: {why}", path.display())]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and what was expected.
+        why: String,
+    },
+    /// A checkpoint that is damaged or does not fit.
+    #[error("checkpoint {}: {why}", path.display())]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        why: String,
+    },
+    /// The loss or the gradient is NaN or infinite.
+    #[error("the loss or the gradient is no number after step {step}; the last checkpoint stays")]
+    NotANumber {
+        /// Steps taken.
+        step: u64,
+    },
+    /// libtorch refused.
+    #[error("libtorch: {0}")]
+    Torch(#[from] tch::TchError),
 }
 
 impl TrainError {

@@ -1,13 +1,20 @@
 //! Training data and training: records of labelled games, their files, generation. Refuses to know
 //! how a trained network is used.
 
+pub mod adamw;
+pub mod batch;
+pub mod checkpoint;
 pub mod chunk;
 mod codec;
+pub mod config;
 mod error;
 pub mod generate;
+pub mod gradient;
 pub mod labels;
+pub mod reader;
 mod record;
 mod sample;
+pub mod trainer;
 pub mod v6;
 
 pub use error::TrainError;

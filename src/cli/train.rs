@@ -1,0 +1,158 @@
+//! `simurgh train`: runs a training, shows how it goes, writes out a network. Computes nothing.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow, bail};
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use super::interrupt::on_interrupt;
+use super::stdout;
+use crate::model::transformer;
+use crate::train::checkpoint;
+use crate::train::config::TrainConfig;
+use crate::train::trainer::{self, Ended, LogLine, Told};
+
+/// Train a transformer, or write a checkpoint out as a network
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Train {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// The run: a TOML file
+    #[arg(long)]
+    config: Option<PathBuf>,
+    /// Go on from the last checkpoint in the run's folder
+    #[arg(long)]
+    resume: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// The averaged weights of a checkpoint as a network file
+    Export(Export),
+}
+
+#[derive(Args)]
+struct Export {
+    /// A checkpoint
+    checkpoint: PathBuf,
+    /// The network file to write, .safetensors
+    #[arg(long)]
+    output: PathBuf,
+    /// fp16 or fp32
+    #[arg(long, default_value = "fp16", value_parser = ["fp16", "fp32"])]
+    precision: String,
+    /// What the manifest says of the data
+    #[arg(long, default_value = "")]
+    data: String,
+    /// What the manifest says of the licence
+    #[arg(long, default_value = "GPL-3.0-or-later")]
+    license: String,
+}
+
+pub fn run(args: &Train) -> Result<()> {
+    match (&args.command, &args.config) {
+        (Some(Command::Export(args)), _) => export(args),
+        (None, Some(_)) => train(args),
+        (None, None) => bail!("expected --config FILE, or export CHECKPOINT"),
+    }
+}
+
+fn train(args: &Train) -> Result<()> {
+    let path = args
+        .config
+        .as_ref()
+        .ok_or_else(|| anyhow!("expected --config FILE"))?;
+    let config = TrainConfig::read(path)?;
+    let stop = on_interrupt("interrupted: saving after this step; once more to end at once")?;
+    let bar = ProgressBar::new(config.train.steps).with_style(ProgressStyle::with_template(
+        "{bar:30} {pos}/{len} steps, {per_sec}, {eta} left  {msg}",
+    )?);
+    let hidden = bar.is_hidden();
+    let mut trouble = None;
+    let ended = trainer::train(&config, args.resume, &stop, |told| match told {
+        Told::Begins(step) => {
+            bar.set_position(step);
+            bar.reset_eta();
+        }
+        Told::Step(step) => bar.set_position(step),
+        Told::Line(line) => {
+            bar.set_message(short(line));
+            if line.validation.is_some() || hidden {
+                let said = bar.suspend(|| stdout::say(in_full(line)));
+                trouble = trouble.take().or(said.err());
+            }
+        }
+    })?;
+    bar.finish_and_clear();
+    if let Some(trouble) = trouble {
+        return Err(trouble.into());
+    }
+    let folder = config.output.folder.display();
+    match ended {
+        Ended::Done => stdout::say(format_args!("done; the best checkpoint is in {folder}"))?,
+        Ended::Stopped => stdout::say(format_args!("saved in {folder}; go on with --resume"))?,
+    }
+    Ok(())
+}
+
+fn short(line: &LogLine) -> String {
+    format!(
+        "loss {:.3}, top-1 {:.1} %, {:.0} positions/s",
+        line.loss,
+        100.0 * line.top1,
+        line.rate
+    )
+}
+
+fn in_full(line: &LogLine) -> String {
+    let mut text = format!(
+        "step {} loss {:.4} policy {:.4} value {:.4} top-1 {:.2} % rate {:.2e} norm {:.2} {:.0}/s",
+        line.step,
+        line.loss,
+        line.policy,
+        line.value,
+        100.0 * line.top1,
+        line.learning_rate,
+        line.gradient_norm,
+        line.rate,
+    );
+    if let Some(seen) = &line.validation {
+        text += &format!(
+            "\n    validation: policy {:.4} (least {:.4}) value {:.4} top-1 {:.2} % Q error {:.3}",
+            seen.policy,
+            seen.policy_floor,
+            seen.value,
+            100.0 * seen.top1,
+            seen.q_error,
+        );
+    }
+    text
+}
+
+fn export(args: &Export) -> Result<()> {
+    let (progress, adam) = checkpoint::load(&args.checkpoint)?;
+    let tensors = checkpoint::averaged(&progress.config.model, &adam)?;
+    let manifest = json!({
+        "steps": progress.step,
+        "positions": progress.reader.positions,
+        "data": args.data,
+        "data_hash": progress.data_hash,
+        "git_revision": progress.git_revision,
+        "validation": progress.validation,
+        "training": progress.config.train,
+        "license": args.license,
+    });
+    transformer::write(
+        &args.output,
+        &progress.config.model,
+        &manifest,
+        &tensors,
+        args.precision == "fp16",
+    )?;
+    let bytes = std::fs::metadata(&args.output)?.len();
+    stdout::say(format_args!("{}: {bytes} bytes", args.output.display()))?;
+    Ok(())
+}

@@ -1,0 +1,315 @@
+//! Loss and gradients of a minibatch, computed by several threads that share the weights. Each takes a fixed
+//! part of the rows and one libtorch thread, and the parts are added in their order: the sum does not depend
+//! on who was faster. Knows no optimiser.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use crossbeam::channel::{Receiver, Sender, bounded};
+use tch::{Kind, TchError, Tensor};
+
+use super::batch::Batch;
+use super::config::Arithmetic;
+use crate::encode::FEATURES;
+use crate::model::transformer::{Config, Transformer};
+
+type Result<T> = std::result::Result<T, TchError>;
+
+/// How the parts of the loss are weighed.
+#[derive(Clone, Copy, Debug)]
+pub struct LossWeights {
+    pub value: f64,
+    pub moves_left: f64,
+}
+
+/// Sums over the positions of a minibatch.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sums {
+    /// Positions.
+    pub positions: u64,
+    /// Positions with a policy label.
+    pub policies: u64,
+    /// Cross-entropy of the policy, in nats.
+    pub policy: f64,
+    /// Entropy of the policy's targets: the least the cross-entropy can be.
+    pub policy_floor: f64,
+    /// Cross-entropy of the value, in nats.
+    pub value: f64,
+    /// Squared error of Q = W − L.
+    pub q_error: f64,
+    /// Huber loss of the moves left, in units of 20 plies.
+    pub moves_left: f64,
+    /// How often the highest policy output was the teacher's choice.
+    pub best: f64,
+}
+
+impl Sums {
+    /// Adds another part.
+    pub fn add(&mut self, other: &Sums) {
+        self.positions += other.positions;
+        self.policies += other.policies;
+        self.policy += other.policy;
+        self.policy_floor += other.policy_floor;
+        self.value += other.value;
+        self.q_error += other.q_error;
+        self.moves_left += other.moves_left;
+        self.best += other.best;
+    }
+
+    /// The loss that is minimised, a mean over positions.
+    pub fn loss(&self, weights: LossWeights) -> f64 {
+        (self.policy + weights.value * self.value + weights.moves_left * self.moves_left)
+            / self.positions.max(1) as f64
+    }
+
+    /// True unless something is no number.
+    pub fn is_finite(&self) -> bool {
+        (self.policy + self.value + self.moves_left).is_finite()
+    }
+}
+
+/// Mean loss over `total` positions of those in `batch`, as a tensor, and the sums.
+fn loss(
+    network: &Transformer,
+    batch: &Batch,
+    kind: Kind,
+    weights: LossWeights,
+    total: usize,
+) -> Result<(Tensor, Sums)> {
+    let (b, m) = (batch.size as i64, batch.most_moves as i64);
+    let tokens = Tensor::f_from_slice(&batch.tokens)?
+        .f_reshape([b, 64, FEATURES as i64])?
+        .f_to_kind(kind)?;
+    let outputs = network.forward(&tokens)?;
+
+    let legal = Tensor::f_from_slice(&batch.legal)?.f_reshape([b, m])?;
+    let illegal = legal.f_logical_not()?;
+    let index = Tensor::f_from_slice(&batch.outputs)?.f_reshape([b, m])?;
+    let logits = outputs
+        .policy
+        .f_to_kind(Kind::Float)?
+        .f_gather(1, &index, false)?
+        .f_masked_fill(&illegal, f64::NEG_INFINITY)?; // [B, M]
+    let log_policy = logits
+        .f_log_softmax(1, None::<Kind>)?
+        .f_masked_fill(&illegal, 0.0)?;
+    let target = Tensor::f_from_slice(&batch.policy)?.f_reshape([b, m])?;
+    let policy = target.f_mul(&log_policy)?.f_sum(None::<Kind>)?.f_neg()?;
+
+    let log_value = outputs
+        .value
+        .f_to_kind(Kind::Float)?
+        .f_log_softmax(1, None::<Kind>)?;
+    let value_target = Tensor::f_from_slice(&batch.value)?.f_reshape([b, 3])?;
+    let value = value_target
+        .f_mul(&log_value)?
+        .f_sum(None::<Kind>)?
+        .f_neg()?;
+
+    let mut sum = policy.f_add(&value.f_mul_scalar(weights.value)?)?;
+    let mut sums = Sums {
+        positions: batch.size as u64,
+        policies: batch.best.iter().filter(|&&best| best >= 0).count() as u64,
+        policy: policy.f_double_value(&[])?,
+        policy_floor: entropy(&batch.policy),
+        value: value.f_double_value(&[])?,
+        ..Sums::default()
+    };
+    if let Some(plies) = &outputs.moves_left {
+        let target = Tensor::f_from_slice(&batch.plies_left)?.f_mul_scalar(0.05)?;
+        let plies = plies.f_to_kind(Kind::Float)?.f_mul_scalar(0.05)?;
+        let huber = plies.f_huber_loss(&target, tch::Reduction::Sum, 1.0)?;
+        sums.moves_left = huber.f_double_value(&[])?;
+        sum = sum.f_add(&huber.f_mul_scalar(weights.moves_left)?)?;
+    }
+    let _guard = tch::no_grad_guard();
+    let best = Tensor::f_from_slice(&batch.best)?;
+    sums.best = logits
+        .f_argmax(1, false)?
+        .f_eq_tensor(&best)?
+        .f_sum(Kind::Double)?
+        .f_double_value(&[])?;
+    let q = |wdl: &Tensor| wdl.f_select(1, 0)?.f_sub(&wdl.f_select(1, 2)?);
+    sums.q_error = q(&log_value.f_exp()?)?
+        .f_sub(&q(&value_target)?)?
+        .f_square()?
+        .f_sum(Kind::Double)?
+        .f_double_value(&[])?;
+    drop(_guard);
+    Ok((sum.f_mul_scalar(1.0 / total.max(1) as f64)?, sums))
+}
+
+fn entropy(policy: &[f32]) -> f64 {
+    let terms = policy.iter().filter(|&&p| p > 0.0);
+    -terms
+        .map(|&p| f64::from(p) * f64::from(p).ln())
+        .sum::<f64>()
+}
+
+enum Work {
+    /// Part of a minibatch of `total` positions.
+    Train(Batch, usize),
+    /// The same without gradients, on these weights.
+    Evaluate(Batch, Vec<Tensor>),
+}
+
+type Answer = Result<(Vec<Tensor>, Sums)>;
+
+/// The threads.
+pub struct Workers {
+    lanes: Vec<(Sender<Work>, Receiver<Answer>)>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Workers {
+    /// Starts `threads` threads on `weights`, in the order of [`Config::parameters`]. They see what the
+    /// optimiser does to them.
+    ///
+    /// # Errors
+    /// When the system makes no thread.
+    pub fn new(
+        threads: usize,
+        config: &Config,
+        weights: &[Tensor],
+        arithmetic: Arithmetic,
+        loss_weights: LossWeights,
+    ) -> std::io::Result<Workers> {
+        // OpenMP's threads would spin at barriers; new threads inherit this.
+        tch::set_num_threads(1);
+        let config = Arc::new(config.clone());
+        let mut workers = Workers {
+            lanes: Vec::new(),
+            threads: Vec::new(),
+        };
+        for index in 0..threads.max(1) {
+            let (work, works) = bounded::<Work>(1);
+            let (answer, answers) = bounded(1);
+            let leaves: Vec<Tensor> = weights
+                .iter()
+                .map(|weight| weight.detach().set_requires_grad(true))
+                .collect();
+            let config = Arc::clone(&config);
+            let kind = match arithmetic {
+                Arithmetic::Fp32 => Kind::Float,
+                Arithmetic::Bf16 => Kind::BFloat16,
+            };
+            let thread = std::thread::Builder::new()
+                .name(format!("gradient-{index}"))
+                .spawn(move || {
+                    tch::set_num_threads(1);
+                    while let Ok(work) = works.recv() {
+                        let done = match work {
+                            Work::Train(batch, total) => {
+                                train(&config, &leaves, kind, loss_weights, &batch, total)
+                            }
+                            Work::Evaluate(batch, weights) => {
+                                evaluate(&config, &weights, kind, loss_weights, &batch)
+                            }
+                        };
+                        if answer.send(done).is_err() {
+                            break;
+                        }
+                    }
+                })?;
+            workers.lanes.push((work, answers));
+            workers.threads.push(thread);
+        }
+        Ok(workers)
+    }
+
+    /// Gradients of the mean loss over a minibatch, in the order of the weights, and the sums.
+    ///
+    /// # Errors
+    /// When libtorch refuses.
+    pub fn gradients(&self, batch: &Batch) -> Result<(Vec<Tensor>, Sums)> {
+        let total = batch.size;
+        self.share(batch, |part| Work::Train(part, total))
+    }
+
+    /// Sums over a minibatch under `weights`, without gradients.
+    ///
+    /// # Errors
+    /// When libtorch refuses.
+    pub fn evaluate(&self, batch: &Batch, weights: &[Tensor]) -> Result<Sums> {
+        let weights = || weights.iter().map(Tensor::shallow_clone).collect();
+        Ok(self.share(batch, |part| Work::Evaluate(part, weights()))?.1)
+    }
+
+    fn share(&self, batch: &Batch, work: impl Fn(Batch) -> Work) -> Result<(Vec<Tensor>, Sums)> {
+        let gone = || TchError::Torch("a gradient thread ended early".to_owned());
+        let count = self.lanes.len();
+        let mut asked = Vec::new();
+        for (index, lane) in self.lanes.iter().enumerate() {
+            let (from, to) = (batch.size * index / count, batch.size * (index + 1) / count);
+            if to > from {
+                lane.0
+                    .send(work(batch.rows(from, to)))
+                    .map_err(|_| gone())?;
+                asked.push(lane);
+            }
+        }
+        // Everyone's answer is taken before any is looked at, so that none is left for the next time.
+        let answers: Vec<_> = asked.iter().map(|lane| lane.1.recv()).collect();
+        let mut total: Option<(Vec<Tensor>, Sums)> = None;
+        for answer in answers {
+            let (gradients, sums) = answer.map_err(|_| gone())??;
+            total = Some(match total {
+                None => (gradients, sums),
+                Some((mut all, mut so_far)) => {
+                    for (sum, part) in all.iter_mut().zip(&gradients) {
+                        *sum = sum.f_add(part)?;
+                    }
+                    so_far.add(&sums);
+                    (all, so_far)
+                }
+            });
+        }
+        total.ok_or_else(|| TchError::Torch("an empty minibatch".to_owned()))
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.lanes.clear();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has been reported by its missing answer.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn network(config: &Config, weights: &[Tensor], kind: Kind) -> Result<Transformer> {
+    let mut tensors = HashMap::new();
+    for (parameter, weight) in config.parameters().into_iter().zip(weights) {
+        tensors.insert(parameter.name, weight.f_to_kind(kind)?);
+    }
+    Transformer::new(config, &tensors)
+}
+
+fn train(
+    config: &Config,
+    leaves: &[Tensor],
+    kind: Kind,
+    weights: LossWeights,
+    batch: &Batch,
+    total: usize,
+) -> Answer {
+    let network = network(config, leaves, kind)?;
+    let (loss, sums) = loss(&network, batch, kind, weights, total)?;
+    let gradients = Tensor::f_run_backward(&[loss], leaves, false, false)?;
+    Ok((gradients, sums))
+}
+
+fn evaluate(
+    config: &Config,
+    weights: &[Tensor],
+    kind: Kind,
+    loss_weights: LossWeights,
+    batch: &Batch,
+) -> Answer {
+    let _guard = tch::no_grad_guard();
+    let network = network(config, weights, kind)?;
+    let (_, sums) = loss(&network, batch, kind, loss_weights, batch.size)?;
+    Ok((Vec::new(), sums))
+}

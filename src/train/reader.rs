@@ -1,0 +1,179 @@
+//! Training positions in random order, from one or several files, for ever. Where it stands is a few
+//! numbers, from which it goes on exactly. Knows neither tensors nor targets.
+
+use std::path::Path;
+
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
+
+use super::chunk::ChunkFile;
+use super::{Sample, TrainError};
+
+/// Where a reader stands, per file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReaderState {
+    /// One for each file.
+    pub files: Vec<FileState>,
+    /// Positions handed out.
+    pub positions: u64,
+}
+
+/// Where a reader stands in one file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileState {
+    /// Passes over the file that are done.
+    pub epoch: u64,
+    /// Groups of chunks of this pass that are done.
+    pub group: u64,
+    /// Positions of the current group that are done.
+    pub offset: u64,
+}
+
+/// Reads several files, each in its own order, mixed by weight.
+pub struct Reader {
+    files: Vec<FileReader>,
+    weights: Vec<f64>,
+    seed: u64,
+    positions: u64,
+}
+
+/// The positions of one file: chunks in random order, a group of them at a time, and the positions of a
+/// group shuffled together. Memory is bounded by a group.
+struct FileReader {
+    file: ChunkFile,
+    group_chunks: usize,
+    seed: u64,
+    state: FileState,
+    /// The current group, shuffled; read from `state.offset` on.
+    group: Option<Vec<Sample>>,
+}
+
+impl Reader {
+    /// Opens the files and goes to `state` (the default is the beginning).
+    ///
+    /// # Errors
+    /// A file that cannot be read or has no positions; a state that is of other files.
+    pub fn open<P: AsRef<Path>>(
+        files: &[(P, f64)],
+        group_chunks: usize,
+        seed: u64,
+        state: &ReaderState,
+    ) -> Result<Reader, TrainError> {
+        let mut readers = Vec::new();
+        for (index, (path, _)) in files.iter().enumerate() {
+            let file = ChunkFile::open(path)?;
+            if file.positions() == 0 {
+                return Err(TrainError::Config {
+                    path: path.as_ref().to_owned(),
+                    why: "it has no labelled positions".to_owned(),
+                });
+            }
+            readers.push(FileReader {
+                file,
+                group_chunks: group_chunks.max(1),
+                seed: mix(seed, index as u64),
+                state: state.files.get(index).copied().unwrap_or_default(),
+                group: None,
+            });
+        }
+        Ok(Reader {
+            files: readers,
+            weights: files.iter().map(|(_, weight)| *weight).collect(),
+            seed,
+            positions: state.positions,
+        })
+    }
+
+    /// Where it stands.
+    pub fn state(&self) -> ReaderState {
+        ReaderState {
+            files: self.files.iter().map(|file| file.state).collect(),
+            positions: self.positions,
+        }
+    }
+
+    /// The next positions.
+    ///
+    /// # Errors
+    /// A chunk that cannot be read.
+    pub fn next(&mut self, count: usize) -> Result<Vec<Sample>, TrainError> {
+        let mut random = StdRng::seed_from_u64(mix(self.seed, self.positions));
+        let total: f64 = self.weights.iter().sum();
+        let mut samples = Vec::with_capacity(count);
+        for _ in 0..count {
+            let mut at = random.random::<f64>() * total;
+            let mut chosen = 0;
+            for (index, weight) in self.weights.iter().enumerate() {
+                chosen = index;
+                at -= weight;
+                if at < 0.0 {
+                    break;
+                }
+            }
+            if let Some(file) = self.files.get_mut(chosen) {
+                samples.push(file.next()?);
+            }
+        }
+        self.positions += count as u64;
+        Ok(samples)
+    }
+
+    /// Names the data: the files' own hashes together.
+    pub fn data_hash(&self) -> String {
+        let hashes: Vec<String> = self.files.iter().map(|f| f.file.data_hash()).collect();
+        hashes.join("+")
+    }
+}
+
+impl FileReader {
+    fn next(&mut self) -> Result<Sample, TrainError> {
+        loop {
+            let group = match self.group.take() {
+                Some(group) => group,
+                None => self.load()?,
+            };
+            if let Some(sample) = group.get(self.state.offset as usize) {
+                let sample = sample.clone();
+                self.state.offset += 1;
+                self.group = Some(group);
+                return Ok(sample);
+            }
+            self.state.offset = 0;
+            self.state.group += 1;
+            if self.state.group >= self.groups() {
+                self.state.group = 0;
+                self.state.epoch += 1;
+            }
+        }
+    }
+
+    fn groups(&self) -> u64 {
+        self.file.chunks().len().div_ceil(self.group_chunks) as u64
+    }
+
+    fn load(&self) -> Result<Vec<Sample>, TrainError> {
+        let FileState { epoch, group, .. } = self.state;
+        let mut order: Vec<usize> = (0..self.file.chunks().len()).collect();
+        order.shuffle(&mut StdRng::seed_from_u64(mix(self.seed, epoch)));
+        let first = group as usize * self.group_chunks;
+        let mut samples = Vec::new();
+        for &chunk in order.iter().skip(first).take(self.group_chunks) {
+            for game in self.file.load(chunk)? {
+                samples.extend(game.samples());
+            }
+        }
+        let seed = mix(mix(self.seed, epoch), group + 1);
+        samples.shuffle(&mut StdRng::seed_from_u64(seed));
+        Ok(samples)
+    }
+}
+
+/// A seed from two numbers.
+pub fn mix(seed: u64, number: u64) -> u64 {
+    let mut x = seed ^ number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
+}
