@@ -2,6 +2,7 @@
 //! linked to CUDA, and which network file is embedded. It downloads nothing (see `make libtorch`).
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs};
 
 fn main() {
@@ -19,6 +20,25 @@ fn main() {
         link_cuda(&lib);
     }
     embed_network();
+    name_revision();
+}
+
+/// The commit, for the manifests of networks that are trained. Outside a repository there is none.
+fn name_revision() {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| text.trim().to_owned())
+    };
+    // It changes with every commit.
+    if let Some(log) =
+        git(&["rev-parse", "--git-path", "logs/HEAD"]).filter(|log| Path::new(log).is_file())
+    {
+        println!("cargo:rerun-if-changed={log}");
+    }
+    if let Some(revision) = git(&["rev-parse", "HEAD"]) {
+        println!("cargo:rustc-env=SIMURGH_REVISION={revision}");
+    }
 }
 
 /// Makes the binary need `libtorch_cuda.so`, which registers the CUDA kernels and from which no symbol
@@ -61,13 +81,14 @@ fn has_library(dir: &Path, prefix: &str) -> bool {
 }
 
 /// Writes `embedded.rs` for `include!`: an expression of type `Option<(&str, &[u8])>`, the file name and
-/// the bytes of the network named by `EVALFILE`, else of `nets/embedded.pb.gz` if it is there.
+/// the bytes of the network named by `EVALFILE`, else of the one in `nets` that is called `embedded`.
 fn embed_network() {
-    let default = absolute(Path::new("nets/embedded.pb.gz"));
-    println!(
-        "cargo:rerun-if-changed={}",
-        default.parent().unwrap_or(Path::new(".")).display()
-    );
+    let nets = absolute(Path::new("nets"));
+    println!("cargo:rerun-if-changed={}", nets.display());
+    let default = ["embedded.safetensors", "embedded.pb.gz"]
+        .into_iter()
+        .map(|name| nets.join(name))
+        .find(|file| file.is_file());
     let file = match env::var_os("EVALFILE").filter(|name| !name.is_empty()) {
         Some(name) => {
             let file = absolute(Path::new(&name));
@@ -80,7 +101,7 @@ fn embed_network() {
             println!("cargo:rerun-if-changed={}", file.display());
             Some(file)
         }
-        None => Some(default).filter(|file| file.is_file()),
+        None => default,
     };
     let text = match file {
         Some(file) => {

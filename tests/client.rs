@@ -11,8 +11,9 @@ use simurgh::chess::{GameResult, pgn};
 use simurgh::client::{ClientError, Engine, EngineConfig, Exit, Limits, Timeouts};
 use simurgh::measure::book::Book;
 use simurgh::measure::matches::{
-    self, Cause, Contestant, Faults, GameRecord, MatchPlan, Pace, Rules, Tally,
+    self, Cause, Contestant, Faults, GameRecord, MatchPlan, Pace, Rules, Summary, Tally,
 };
+use simurgh::measure::sprt::{Model, Sprt, Verdict};
 
 /// An engine that dances with its king's knight and has one fault, its first argument. It reads no
 /// move list beyond its length.
@@ -31,6 +32,7 @@ answer() {
     illegalpv) echo "info depth 1 score cp 1 pv $move e1e5" ;;
     brokeninfo) echo "info depth one score cp 1 pv $move" ;;
     mismatch) echo "info depth 1 score cp 1 pv a2a3"; echo "info depth 1 score cp 1 pv a7a6" ;;
+    lost) echo "info depth 7 score cp -700 pv $move" ;;
     long) head -c 300000 /dev/zero | tr '\0' 'x'; echo ;;
     *) echo "info depth 7 seldepth 9 nodes 100 nps 1000 time 3 score cp 12 pv $move" ;;
   esac
@@ -137,9 +139,10 @@ pub fn plan(first: (&str, EngineConfig, Pace), second: (&str, EngineConfig, Pace
         rules: Rules {
             max_moves: Some(100),
             stall: Duration::from_millis(500),
-            chess960: false,
+            ..Rules::default()
         },
         event: "test".to_owned(),
+        sprt: None,
     }
 }
 
@@ -313,6 +316,69 @@ fn time_losses() {
             ..Faults::default()
         },
     );
+}
+
+#[test]
+fn games_are_adjudicated_by_scores() {
+    let folder = Folder::new();
+    let mut lost = plan(
+        ("good", folder.script("good"), nodes(1)),
+        ("lost", folder.script("lost"), nodes(1)),
+    );
+    lost.rules.resign = Some("movecount=2 score=700".parse().unwrap());
+    let (tally, games) = play(&lost);
+    assert_eq!((tally.counts.wins, tally.faults[1]), (4, Faults::default()));
+    for game in &games {
+        let as_white = game.pairing.white == 1;
+        let (plies, result) = match as_white {
+            true => (3, GameResult::BlackWins),
+            false => (4, GameResult::WhiteWins),
+        };
+        assert_eq!(game.cause, Cause::Scores(result));
+        assert_eq!(game.moves.len(), plies);
+        let text = game.to_pgn(&lost, lost.book.opening(0)).to_string();
+        assert!(text.contains("[Termination \"adjudication\"]"), "{text}");
+    }
+    // The other side sees nothing for itself.
+    lost.rules.resign = Some("movecount=2 score=700 twosided=true".parse().unwrap());
+    assert_eq!(play(&lost).0.counts.draws, 4);
+
+    let mut even = plan(
+        ("A", folder.script("good"), nodes(1)),
+        ("B", folder.script("good"), nodes(1)),
+    );
+    even.rules.draw = Some("movenumber=3 movecount=1 score=12".parse().unwrap());
+    let (_, games) = play(&even);
+    for game in &games {
+        assert_eq!(
+            (&game.cause, game.moves.len()),
+            (&Cause::Scores(GameResult::Draw), 6)
+        );
+    }
+}
+
+#[test]
+fn a_sequential_test_ends_the_match() {
+    let folder = Folder::new();
+    let mut plan = plan(
+        ("good", folder.script("good"), nodes(1)),
+        ("bad", folder.script("illegal"), nodes(1)),
+    );
+    plan.rounds = 1000;
+    let test = Sprt {
+        elo0: 0.0,
+        elo1: 300.0,
+        alpha: 0.05,
+        beta: 0.05,
+        model: Model::Normalised,
+    };
+    plan.sprt = Some(test);
+    let (tally, games) = play(&plan);
+    assert_eq!(tally.decided, Some(Verdict::H1));
+    assert!(games.len() < 200, "{}", games.len());
+    assert!(tally.ratio(&plan, &test).unwrap() >= test.bounds().1);
+    let text = Summary::new(&plan, &tally).to_string();
+    assert!(text.contains("H1 accepted"), "{text}");
 }
 
 #[test]

@@ -147,7 +147,7 @@ fn stockfish_plays_chess960() {
     plan.rules = Rules {
         chess960: plan.book.needs_chess960(),
         stall: Duration::from_secs(60),
-        max_moves: None,
+        ..Rules::default()
     };
     assert!(plan.rules.chess960);
     let (tally, games) = play(&plan);

@@ -98,6 +98,12 @@ pub struct Tablebases {
     broken: AtomicBool,
 }
 
+impl std::fmt::Debug for Tablebases {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tablebases of {} files", self.files)
+    }
+}
+
 impl Tablebases {
     /// Looks for tables in folders separated by `;`, and outside Windows by `:` too; empty names are
     /// passed over. Also gives the number of files found and what could not be used.

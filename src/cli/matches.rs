@@ -13,10 +13,12 @@ use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::chess::pgn;
+use crate::chess::{Tablebases, pgn};
 use crate::client::{ClientError, Engine};
+use crate::measure::adjudication::{DrawRule, ResignRule};
 use crate::measure::book::{Book, Order};
 use crate::measure::matches::{self, Contestant, GameRecord, MatchPlan, Rules, Summary};
+use crate::measure::sprt::{Model, Sprt};
 
 use super::contestant;
 use super::stdout::{self, StdoutError};
@@ -73,6 +75,21 @@ pub struct MatchArgs {
     /// Rules of castling; auto looks at the openings
     #[arg(long, value_enum, default_value = "auto", help_heading = "Match")]
     variant: Variant,
+    /// A draw when both sides see at most so many centipawns for so many moves, from a move number on:
+    /// "movenumber=34 movecount=8 score=20"
+    #[arg(long, value_name = "RULE", help_heading = "Match")]
+    draw: Option<DrawRule>,
+    /// A loss when a side sees so many centipawns against itself for so many moves:
+    /// "movecount=3 score=600", with twosided=true also the winner for itself
+    #[arg(long, value_name = "RULE", help_heading = "Match")]
+    resign: Option<ResignRule>,
+    /// Decide games by the Syzygy tablebases in these folders
+    #[arg(long, value_name = "PATH", help_heading = "Match")]
+    tb: Option<String>,
+    /// End the match once this test has decided:
+    /// "elo0=0 elo1=10 [alpha=0.05] [beta=0.05] [model=normalised|logistic]"
+    #[arg(long, value_name = "TEST", value_parser = sprt, help_heading = "Match")]
+    sprt: Option<Sprt>,
     /// A game that reaches this many full moves is a draw; 0 = no limit
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Match")]
     max_moves: u32,
@@ -290,9 +307,70 @@ fn plan(args: &MatchArgs, cancel: &Arc<AtomicBool>) -> Result<MatchPlan> {
             max_moves: Some(args.max_moves).filter(|&max| max > 0),
             stall,
             chess960,
+            draw: args.draw,
+            resign: args.resign,
+            tables: args.tb.as_deref().map(tablebases).transpose()?,
         },
         event: args.event.clone(),
+        sprt: args.sprt,
     })
+}
+
+/// Opens tablebases, at least one of them.
+fn tablebases(path: &str) -> Result<Arc<Tablebases>> {
+    let (tables, _, troubles) = Tablebases::new(path);
+    if let Some(trouble) = troubles.into_iter().next() {
+        return Err(trouble).context("--tb");
+    }
+    if tables.is_empty() {
+        bail!("--tb {path}: no Syzygy tables there");
+    }
+    Ok(Arc::new(tables))
+}
+
+/// `elo0=0 elo1=10 alpha=0.05 beta=0.05 model=normalised`
+fn sprt(text: &str) -> Result<Sprt, String> {
+    let mut test = Sprt {
+        elo0: f64::NAN,
+        elo1: f64::NAN,
+        alpha: 0.05,
+        beta: 0.05,
+        model: Model::Normalised,
+    };
+    for word in text.split_whitespace() {
+        let expected = |what: &str| format!("{word:?}: expected {what}");
+        let (key, value) = word.split_once('=').unwrap_or((word, ""));
+        let number = || {
+            let number = value.parse().ok().filter(|x: &f64| x.is_finite());
+            number.ok_or_else(|| expected("a number"))
+        };
+        let chance = || match number()? {
+            chance if 0.0 < chance && chance < 0.5 => Ok(chance),
+            _ => Err(expected("a chance above 0 and below 0.5")),
+        };
+        match key {
+            "elo0" => test.elo0 = number()?,
+            "elo1" => test.elo1 = number()?,
+            "alpha" => test.alpha = chance()?,
+            "beta" => test.beta = chance()?,
+            "model" => {
+                test.model = match value {
+                    "normalised" | "normalized" => Model::Normalised,
+                    "logistic" => Model::Logistic,
+                    _ => return Err(expected("normalised or logistic")),
+                }
+            }
+            _ => {
+                return Err(expected(
+                    "elo0, elo1, alpha, beta or model, each with =VALUE",
+                ));
+            }
+        }
+    }
+    match test.elo0 < test.elo1 {
+        true => Ok(test),
+        false => Err("expected elo0=NUMBER and a larger elo1=NUMBER".to_owned()),
+    }
 }
 
 /// Starts an engine once: asks for its name, and says what is odd about it before hours are spent.

@@ -1,7 +1,9 @@
 //! Matches, statistics and reports. Never speaks to a GUI and knows no network.
 
+pub mod adjudication;
 pub mod book;
 pub mod clock;
 pub mod matches;
 pub mod referee;
+pub mod sprt;
 pub mod stats;

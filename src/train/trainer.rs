@@ -4,7 +4,6 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -175,11 +174,11 @@ pub fn train(
         }
         let mut line = since.line(&progress, settings.learning_rate, weights);
         if saving {
-            if !stopping || last {
-                let seen = validate(&workers, &validation, &adam, weights)?;
-                line.validation = Some(seen);
-                progress.validation = Some(seen);
-            }
+            progress.validation = match !stopping || last {
+                true => Some(validate(&workers, &validation, &adam, weights)?),
+                false => None,
+            };
+            line.validation = progress.validation;
             save(config, &mut progress, &adam)?;
         }
         append(folder, &line)?;
@@ -225,15 +224,9 @@ fn resumed(path: &Path, config: &TrainConfig) -> Result<(Progress, AdamW), Train
     Ok((progress, adam))
 }
 
-/// The source's commit, if the working folder is in its repository.
+/// The commit the program was built from, if that was in a repository.
 fn git_revision() -> Option<String> {
-    let output = Command::new("git")
-        .args(["rev-parse", "HEAD"])
-        .output()
-        .ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    let text = text.trim();
-    (output.status.success() && !text.is_empty()).then(|| text.to_owned())
+    option_env!("SIMURGH_REVISION").map(str::to_owned)
 }
 
 /// Weights before the first step, from the seed alone.
@@ -485,12 +478,15 @@ fn cut_log(folder: &Path, step: u64) -> Result<(), TrainError> {
     if !path.exists() {
         return Ok(());
     }
-    let lines = read_log(folder)?;
-    fs::remove_file(&path).map_err(|e| TrainError::io("write", &path, e))?;
-    for line in lines.iter().filter(|line| line.step <= step) {
-        append(folder, line)?;
+    let mut text = String::new();
+    for line in read_log(folder)?.iter().filter(|line| line.step <= step) {
+        text += &serde_json::to_string(line).unwrap_or_default();
+        text.push('\n');
     }
-    Ok(())
+    let partial = path.with_extension("partial");
+    fs::write(&partial, text)
+        .and_then(|()| fs::rename(&partial, &path))
+        .map_err(|e| TrainError::io("write", &path, e))
 }
 
 /// One stop flag that is never set.

@@ -4,7 +4,8 @@
 use std::time::{Duration, SystemTime};
 
 use crate::chess::{Color, Position};
-use crate::client::{Answer, ClientError, Info, Limits};
+use crate::client::{Answer, ClientError, Info, Limits, Score};
+use crate::measure::adjudication::{Adjudicator, by_tablebases};
 use crate::measure::book::Opening;
 use crate::measure::clock::Clock;
 use crate::measure::referee::{Referee, Variation};
@@ -28,6 +29,7 @@ struct Table<'s, 'a> {
     moves: Vec<MoveRecord>,
     remarks: Vec<(Color, String)>,
     failed_start: [bool; 2],
+    adjudicator: Adjudicator,
 }
 
 /// Plays a game to its end, whatever the engines do. `seats` are White's and Black's.
@@ -49,6 +51,7 @@ pub(super) fn play(
         moves: Vec::new(),
         remarks: Vec::new(),
         failed_start: [false; 2],
+        adjudicator: Adjudicator::default(),
     };
     for &m in &opening.moves {
         table.push(m);
@@ -139,12 +142,35 @@ impl Table<'_, '_> {
                 format!("illegal ponder move {ponder:?} after {}", answer.best),
             );
         }
+        let score = watch.last.as_ref().and_then(|info| info.score);
         self.moves.push(MoveRecord {
             played,
             elapsed: answer.elapsed,
             info: watch.last,
         });
-        Ok(())
+        self.adjudicate(side, score)
+    }
+
+    /// Ends a game that is decided. A game that has ended by the rules is left to them.
+    fn adjudicate(&mut self, mover: Color, score: Option<Score>) -> Result<(), Cause> {
+        if self.referee.ending().is_some() {
+            return Ok(());
+        }
+        let position = self.referee.position();
+        // The number of the move to come, less one that is not yet complete.
+        let moves = position.fullmoves() - 1;
+        let (draw, resign) = (self.rules.draw, self.rules.resign);
+        if let Some(result) = self
+            .adjudicator
+            .after_move(mover, score, moves, draw, resign)
+        {
+            return Err(Cause::Scores(result));
+        }
+        let tables = self.rules.tables.as_deref();
+        match tables.and_then(|tables| by_tablebases(tables, position)) {
+            Some(result) => Err(Cause::Tablebases(result)),
+            None => Ok(()),
+        }
     }
 
     /// Sends the position, starts the clock and waits for a move, or says how that failed.
@@ -262,7 +288,11 @@ impl Table<'_, '_> {
             | Cause::Stall(side, _)
             | Cause::Crash(side, _)
             | Cause::IllegalMove(side, _) => *side,
-            Cause::Rules(_) | Cause::MaxMoves | Cause::Interrupted => self.referee.turn(),
+            Cause::Rules(_)
+            | Cause::MaxMoves
+            | Cause::Scores(_)
+            | Cause::Tablebases(_)
+            | Cause::Interrupted => self.referee.turn(),
         }
     }
 }

@@ -13,12 +13,16 @@ mod runner;
 mod seat;
 mod tally;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::chess::Tablebases;
 use crate::client::EngineConfig;
 
+use super::adjudication::{DrawRule, ResignRule};
 use super::book::Book;
 use super::clock::TimeControl;
+use super::sprt::Sprt;
 
 pub use faults::{Faults, Weight};
 pub use record::{Cause, GameRecord, MoveRecord, Usage};
@@ -65,7 +69,7 @@ impl Pace {
 }
 
 /// The rules of a match that are not rules of chess.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// Full moves, book included, after which the game is a draw.
     pub max_moves: Option<u32>,
@@ -73,6 +77,12 @@ pub struct Rules {
     pub stall: Duration,
     /// Whether games are Chess960.
     pub chess960: bool,
+    /// When both engines agree on a draw.
+    pub draw: Option<DrawRule>,
+    /// When an engine has lost.
+    pub resign: Option<ResignRule>,
+    /// Tablebases that decide a game.
+    pub tables: Option<Arc<Tablebases>>,
 }
 
 /// A whole match.
@@ -92,6 +102,8 @@ pub struct MatchPlan {
     pub rules: Rules,
     /// PGN's `Event` tag.
     pub event: String,
+    /// A test that ends the match once it has decided.
+    pub sprt: Option<Sprt>,
 }
 
 impl MatchPlan {

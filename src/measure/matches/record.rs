@@ -17,6 +17,10 @@ pub enum Cause {
     Rules(Ending),
     /// By the limit on its length.
     MaxMoves,
+    /// By what both engines said of it.
+    Scores(GameResult),
+    /// By tablebases.
+    Tablebases(GameResult),
     /// This side's clock ran out.
     TimeLoss(Color),
     /// This side answered nothing in time; the message says what was waited for.
@@ -39,6 +43,7 @@ impl Cause {
             | Self::Stall(side, _)
             | Self::Crash(side, _)
             | Self::IllegalMove(side, _) => *side,
+            Self::Scores(result) | Self::Tablebases(result) => return *result,
             Self::Interrupted => return GameResult::Unknown,
         };
         loser.fold_wb(GameResult::BlackWins, GameResult::WhiteWins)
@@ -48,7 +53,7 @@ impl Cause {
     fn termination(&self) -> &'static str {
         match self {
             Self::Rules(_) => "normal",
-            Self::MaxMoves => "adjudication",
+            Self::MaxMoves | Self::Scores(_) | Self::Tablebases(_) => "adjudication",
             Self::TimeLoss(_) => "time forfeit",
             Self::Stall(..) => "stalled connection",
             Self::Crash(..) => "abandoned",
@@ -72,6 +77,8 @@ impl fmt::Display for Cause {
         match self {
             Self::Rules(ending) => ending.fmt(f),
             Self::MaxMoves => f.write_str("draw by the limit on moves"),
+            Self::Scores(result) => write!(f, "{} by adjudication", said(*result)),
+            Self::Tablebases(result) => write!(f, "{} by tablebases", said(*result)),
             Self::TimeLoss(side) => write!(f, "{} loses on time", name(side)),
             Self::Stall(side, how) => write!(f, "{} stalls: {how}", name(side)),
             Self::Crash(side, how) => write!(f, "{} crashes: {how}", name(side)),
@@ -80,6 +87,14 @@ impl fmt::Display for Cause {
             }
             Self::Interrupted => f.write_str("unfinished"),
         }
+    }
+}
+
+fn said(result: GameResult) -> &'static str {
+    match result {
+        GameResult::WhiteWins => "White wins",
+        GameResult::BlackWins => "Black wins",
+        _ => "draw",
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::measure::sprt::{Model, Sprt, Verdict};
 use crate::measure::stats::{Counts, Estimate, Pentanomial, Sample};
 
 use super::tally::Tally;
@@ -58,8 +59,54 @@ pub struct Summary {
     pub normalised_elo_error: Option<f64>,
     /// Chance that the first engine is the better one, 0..=1.
     pub los: Option<f64>,
+    /// The sequential test, if the plan has one.
+    pub sprt: Option<SprtSummary>,
     /// How games ended.
     pub causes: BTreeMap<&'static str, u64>,
+}
+
+/// A sequential test and where it stands.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct SprtSummary {
+    /// The test.
+    #[serde(flatten)]
+    pub test: Sprt,
+    /// Log-likelihood ratio of elo1 to elo0.
+    pub llr: Option<f64>,
+    /// Where elo0 is accepted.
+    pub lower: f64,
+    /// Where elo1 is accepted.
+    pub upper: f64,
+    /// What was decided.
+    pub verdict: Verdict,
+}
+
+impl fmt::Display for SprtSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Sprt {
+            elo0,
+            elo1,
+            alpha,
+            beta,
+            model,
+        } = self.test;
+        let model = match model {
+            Model::Logistic => "logistic",
+            Model::Normalised => "normalised",
+        };
+        let llr = self.llr.map_or("n/a".to_owned(), |llr| format!("{llr:.2}"));
+        write!(
+            f,
+            "SPRT: LLR {llr} ({:.2}, {:.2}) [{elo0}, {elo1}] {model} Elo, alpha {alpha}, beta {beta}: {}",
+            self.lower,
+            self.upper,
+            match self.verdict {
+                Verdict::H0 => format!("H0 accepted, no gain of {elo1}"),
+                Verdict::H1 => format!("H1 accepted, more than {elo0}"),
+                Verdict::Open => "open".to_owned(),
+            }
+        )
+    }
 }
 
 /// One engine's part.
@@ -118,6 +165,21 @@ impl Summary {
             normalised_elo: estimate.and_then(|one| one.normalised_elo()),
             normalised_elo_error: estimate.and_then(|one| one.normalised_elo_error()),
             los: estimate.and_then(|one: Estimate| one.los()),
+            sprt: plan.sprt.map(|test| {
+                let llr = tally.ratio(plan, &test);
+                let (lower, upper) = test.bounds();
+                SprtSummary {
+                    test,
+                    llr,
+                    lower,
+                    upper,
+                    // Games that came in after the decision do not take it back.
+                    verdict: tally
+                        .decided
+                        .or(llr.map(|llr| test.verdict(llr)))
+                        .unwrap_or(Verdict::Open),
+                }
+            }),
             causes: tally.causes.clone(),
         }
     }
@@ -140,6 +202,9 @@ impl Summary {
         let mut text = format!("+{wins} ={draws} -{losses}");
         if let (Some(elo), Some(error)) = (self.elo, self.elo_error) {
             text.push_str(&format!(", Elo {elo:+.1} ± {error:.1}"));
+        }
+        if let Some(llr) = self.sprt.and_then(|sprt| sprt.llr) {
+            text.push_str(&format!(", LLR {llr:.2}"));
         }
         match self.faults() {
             0 => {}
@@ -186,6 +251,9 @@ impl fmt::Display for Summary {
         writeln!(f, "  with White: {}", counts(&self.as_white))?;
         writeln!(f, "  with Black: {}", counts(&self.as_black))?;
         self.fmt_estimate(f)?;
+        if let Some(sprt) = &self.sprt {
+            writeln!(f, "{sprt}")?;
+        }
         let pairs = &self.pentanomial;
         writeln!(
             f,

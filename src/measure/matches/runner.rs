@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crossbeam::channel::{self, Sender};
 
+use crate::measure::sprt::Verdict;
+
 use super::record::GameRecord;
 use super::seat::Seat;
 use super::tally::Tally;
@@ -94,6 +96,14 @@ pub fn run(
                             ));
                             cancel.store(true, Ordering::Relaxed);
                         }
+                    }
+                    if let Some(sprt) = &plan.sprt
+                        && tally.decided.is_none()
+                        && let Some(ratio) = tally.ratio(plan, sprt)
+                        && sprt.verdict(ratio) != Verdict::Open
+                    {
+                        tally.decided = Some(sprt.verdict(ratio));
+                        cancel.store(true, Ordering::Relaxed);
                     }
                     on_game(&record, &tally);
                 }

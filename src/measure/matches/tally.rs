@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::measure::sprt::{Sprt, Verdict};
 use crate::measure::stats::{Counts, Pentanomial};
 
 use super::record::{Cause, GameRecord, Usage};
@@ -26,6 +27,8 @@ pub struct Tally {
     pub unfinished: u64,
     /// Why the match ended before its last game, if it did.
     pub given_up: Option<String>,
+    /// What the plan's test has decided.
+    pub decided: Option<Verdict>,
     /// Half points of the first game of a round whose other one is not in yet.
     halves: HashMap<usize, u8>,
 }
@@ -70,6 +73,14 @@ impl Tally {
         }
     }
 
+    /// The test's log-likelihood ratio: of pairs, or of single games where there are none by plan.
+    pub fn ratio(&self, plan: &MatchPlan, sprt: &Sprt) -> Option<f64> {
+        match plan.games_a_round {
+            2 => sprt.of_pairs(&self.pentanomial),
+            _ => sprt.of_games(&self.counts),
+        }
+    }
+
     /// Those with Black.
     pub fn as_black(&self) -> Counts {
         Counts {
@@ -97,6 +108,8 @@ fn kind(cause: &Cause) -> &'static str {
         Cause::Rules(Ending::Repetition) => "3-fold repetition",
         Cause::Rules(Ending::FiftyMoves) => "fifty moves",
         Cause::MaxMoves => "limit on moves",
+        Cause::Scores(_) => "adjudication by scores",
+        Cause::Tablebases(_) => "adjudication by tablebases",
         Cause::TimeLoss(_) => "time loss",
         Cause::Stall(..) => "stall",
         Cause::Crash(..) => "crash",
