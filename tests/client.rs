@@ -11,7 +11,7 @@ use simurgh::chess::{GameResult, pgn};
 use simurgh::client::{ClientError, Engine, EngineConfig, Exit, Limits, Timeouts};
 use simurgh::measure::book::Book;
 use simurgh::measure::matches::{
-    self, Cause, Contestant, Faults, GameRecord, MatchPlan, Pace, Rules, Summary, Tally,
+    self, Cause, Contestant, Faults, GameRecord, MatchPlan, Pace, Rules, Summary, Tally, Tournament,
 };
 use simurgh::measure::sprt::{Model, Sprt, Verdict};
 
@@ -93,7 +93,7 @@ impl Folder {
         path
     }
 
-    fn script(&self, mode: &str) -> EngineConfig {
+    pub fn script(&self, mode: &str) -> EngineConfig {
         EngineConfig {
             command: "/bin/sh".into(),
             args: vec![
@@ -132,6 +132,7 @@ pub fn plan(first: (&str, EngineConfig, Pace), second: (&str, EngineConfig, Pace
     };
     MatchPlan {
         contestants: vec![contestant(first), contestant(second)],
+        tournament: Tournament::Gauntlet,
         book: Book::startpos(),
         rounds: 2,
         games_a_round: 2,
@@ -149,7 +150,7 @@ pub fn plan(first: (&str, EngineConfig, Pace), second: (&str, EngineConfig, Pace
 pub fn play(plan: &MatchPlan) -> (Tally, Vec<GameRecord>) {
     let mut games = Vec::new();
     let cancel = Arc::new(AtomicBool::new(false));
-    let tally = matches::run(plan, &cancel, &mut |game, _| games.push(game.clone())).unwrap();
+    let tally = matches::run(plan, &[], &cancel, &mut |game, _| games.push(game.clone())).unwrap();
     (tally, games)
 }
 
@@ -173,14 +174,14 @@ fn bad_engine(mode: &str, pace: Pace, expected: Faults) -> (Tally, Vec<GameRecor
 
 fn loses_every_game(mode: &str, pace: Pace, expected: Faults) -> Vec<GameRecord> {
     let (tally, games) = bad_engine(mode, pace, expected);
-    assert_eq!(tally.counts.wins, 4, "{mode}");
-    assert_eq!(tally.pentanomial.0, [0, 0, 0, 0, 2], "{mode}");
+    assert_eq!(tally.encounters[0].counts.wins, 4, "{mode}");
+    assert_eq!(tally.encounters[0].pentanomial.0, [0, 0, 0, 0, 2], "{mode}");
     games
 }
 
 fn draws_every_game(mode: &str, expected: Faults) {
     let (tally, _) = bad_engine(mode, nodes(1), expected);
-    assert_eq!(tally.counts.draws, 4, "{mode}");
+    assert_eq!(tally.encounters[0].counts.draws, 4, "{mode}");
     assert_eq!(tally.causes["3-fold repetition"], 4, "{mode}");
 }
 
@@ -265,7 +266,11 @@ fn a_silent_handshake_is_a_stall() {
         ("mute", mute, nodes(1)),
     ));
     assert_eq!(
-        (games.len(), tally.faults[1].stalls, tally.counts.wins),
+        (
+            games.len(),
+            tally.faults[1].stalls,
+            tally.encounters[0].counts.wins
+        ),
         (4, 4, 4)
     );
 }
@@ -327,7 +332,10 @@ fn games_are_adjudicated_by_scores() {
     );
     lost.rules.resign = Some("movecount=2 score=700".parse().unwrap());
     let (tally, games) = play(&lost);
-    assert_eq!((tally.counts.wins, tally.faults[1]), (4, Faults::default()));
+    assert_eq!(
+        (tally.encounters[0].counts.wins, tally.faults[1]),
+        (4, Faults::default())
+    );
     for game in &games {
         let as_white = game.pairing.white == 1;
         let (plies, result) = match as_white {
@@ -341,7 +349,7 @@ fn games_are_adjudicated_by_scores() {
     }
     // The other side sees nothing for itself.
     lost.rules.resign = Some("movecount=2 score=700 twosided=true".parse().unwrap());
-    assert_eq!(play(&lost).0.counts.draws, 4);
+    assert_eq!(play(&lost).0.encounters[0].counts.draws, 4);
 
     let mut even = plan(
         ("A", folder.script("good"), nodes(1)),
@@ -397,7 +405,7 @@ fn a_margin_forgives() {
     plan.rounds = 1;
     let (tally, _) = play(&plan);
     assert_eq!(
-        (tally.counts.draws, tally.faults[1]),
+        (tally.encounters[0].counts.draws, tally.faults[1]),
         (2, Faults::default())
     );
     assert!(
@@ -466,7 +474,7 @@ fn an_engine_that_ignores_quit_is_killed() {
             ..Faults::default()
         }
     );
-    assert_eq!(tally.counts.draws, 4);
+    assert_eq!(tally.encounters[0].counts.draws, 4);
 }
 
 #[test]
@@ -612,10 +620,13 @@ fn a_cancelled_match_ends_and_counts_only_whole_games() {
     });
     let began = Instant::now();
     let mut games = Vec::new();
-    let tally = matches::run(&plan, &cancel, &mut |game, _| games.push(game.clone())).unwrap();
+    let tally = matches::run(&plan, &[], &cancel, &mut |game, _| games.push(game.clone())).unwrap();
     canceller.join().unwrap();
     assert!(began.elapsed() < Duration::from_secs(30));
-    assert_eq!((tally.counts.games(), tally.unfinished), (0, 1));
+    assert_eq!(
+        (tally.encounters[0].counts.games(), tally.unfinished),
+        (0, 1)
+    );
     assert_eq!(games[0].result, GameResult::Unknown);
 }
 

@@ -10,6 +10,7 @@ mod rules;
 mod search;
 mod shared;
 mod tidy;
+mod tournaments;
 mod training_data;
 mod transformer;
 mod uci;

@@ -115,7 +115,13 @@ fn stockfish_plays_itself() {
     plan.rules.stall = Duration::from_secs(60);
     let (tally, games) = play(&plan);
     clean(&tally);
-    assert_eq!((tally.counts.games(), tally.pentanomial.pairs()), (6, 3));
+    assert_eq!(
+        (
+            tally.encounters[0].counts.games(),
+            tally.encounters[0].pentanomial.pairs()
+        ),
+        (6, 3)
+    );
     for game in &games {
         let opening = plan.book.opening(game.pairing.round);
         let written = game.to_pgn(&plan, opening).to_string();
@@ -152,7 +158,7 @@ fn stockfish_plays_chess960() {
     assert!(plan.rules.chess960);
     let (tally, games) = play(&plan);
     clean(&tally);
-    assert_eq!(tally.counts.games(), 4);
+    assert_eq!(tally.encounters[0].counts.games(), 4);
     let written = games[0]
         .to_pgn(&plan, plan.book.opening(games[0].pairing.round))
         .to_string();
@@ -179,7 +185,7 @@ fn stockfish_plays_on_clocks() {
     plan.rules.max_moves = Some(30);
     let (tally, _) = play(&plan);
     clean(&tally);
-    assert_eq!(tally.counts.games(), 2);
+    assert_eq!(tally.encounters[0].counts.games(), 2);
 }
 
 #[test]
@@ -201,6 +207,6 @@ fn lc0_plays_stockfish() {
     plan.rules.stall = Duration::from_secs(60);
     plan.rules.max_moves = Some(40);
     let (tally, _) = play(&plan);
-    assert_eq!(tally.counts.games(), 2);
+    assert_eq!(tally.encounters[0].counts.games(), 2);
     clean(&tally);
 }

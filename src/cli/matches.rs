@@ -1,4 +1,4 @@
-//! `simurgh match`: plays two UCI engines against each other and prints the result. Flags, signals
+//! `simurgh match`: plays UCI engines against each other and prints the result. Flags, signals
 //! and the terminal; the match itself is `measure`'s.
 
 use std::collections::HashSet;
@@ -17,14 +17,17 @@ use crate::chess::{Tablebases, pgn};
 use crate::client::{ClientError, Engine};
 use crate::measure::adjudication::{DrawRule, ResignRule};
 use crate::measure::book::{Book, Order};
-use crate::measure::matches::{self, Contestant, GameRecord, MatchPlan, Rules, Summary};
+use crate::measure::matches::{
+    self, Contestant, GameRecord, MatchPlan, Rules, Summary, Tournament,
+};
 use crate::measure::sprt::{Model, Sprt};
 
 use super::contestant;
 use super::stdout::{self, StdoutError};
 
 const ABOUT: &str = "\
-Plays two UCI engines against each other: PGN, Elo with error bars, faults counted by kind.
+Plays UCI engines against each other: PGN, Elo with error bars, faults counted by kind.
+With three or more the first one meets each of the others, or everybody everybody (--tournament round-robin).
 
 Every round is one opening played twice with colours swapped. Time is measured by this side, from
 `go` sent to `bestmove` read. Elo, its 95 % error, LOS and the bounds of the score come from pairs
@@ -44,10 +47,13 @@ Examples:
 
 /// Options of `simurgh match`.
 #[derive(Args, Debug)]
-#[command(about = "Plays two UCI engines against each other", long_about = ABOUT, after_help = EXAMPLES)]
+#[command(about = "Plays UCI engines against each other", long_about = ABOUT, after_help = EXAMPLES)]
 pub struct MatchArgs {
     #[command(flatten)]
     engines: EngineWords,
+    /// Who meets whom, with three engines or more
+    #[arg(long, value_enum, default_value = "gauntlet", help_heading = "Match")]
+    tournament: TournamentKind,
     /// Openings: EPD, FEN lines or PGN, plain or gzipped; default: the start position
     #[arg(long, value_name = "FILE", help_heading = "Match")]
     openings: Option<PathBuf>,
@@ -107,6 +113,9 @@ pub struct MatchArgs {
     /// Append the games to this file
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pgn_out: Option<PathBuf>,
+    /// Go on with a match that was cut: games in the --pgn-out file are not played again
+    #[arg(long, requires = "pgn_out", help_heading = "Output")]
+    resume: bool,
     /// Write the result to this file as JSON
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
@@ -121,6 +130,14 @@ pub struct MatchArgs {
         help_heading = "Output"
     )]
     event: String,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum TournamentKind {
+    /// The first engine against each of the others
+    Gauntlet,
+    /// Everybody against everybody
+    RoundRobin,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -174,16 +191,16 @@ impl Args for EngineWords {
             .arg(
                 words("engine")
                     .num_args(0..)
-                    .help("One engine; given twice. Without words: this binary")
+                    .help("One engine; given twice or more. Without words: this binary")
                     .long_help(format!(
-                        "One engine; given twice (once or never: the rest is this binary).\n{}",
+                        "One engine; given twice or more (once or never: the rest is this binary).\n{}",
                         contestant::KEYS
                     )),
             )
             .arg(
                 words("each")
                     .num_args(1..)
-                    .help("Settings of both engines; their own win"),
+                    .help("Settings of all engines; their own win"),
             )
     }
 
@@ -199,13 +216,18 @@ impl Args for EngineWords {
 pub fn run(args: &MatchArgs) -> Result<()> {
     let cancel = Arc::new(AtomicBool::new(false));
     let plan = plan(args, &cancel)?;
+    let played = match (&args.pgn_out, args.resume) {
+        (Some(path), true) => matches::read_played(path, &plan)
+            .with_context(|| format!("--resume {}", path.display()))?,
+        _ => Vec::new(),
+    };
     let mut games_out = args.pgn_out.as_deref().map(append).transpose()?;
     let json_out = args.json.as_deref().map(create).transpose()?;
     on_interrupt(&cancel)?;
 
-    let mut progress = Progress::new(&plan, u64::from(args.report_every));
+    let mut progress = Progress::new(&plan, u64::from(args.report_every), played.len() as u64);
     let mut write_error = None;
-    let tally = matches::run(&plan, &cancel, &mut |game, tally| {
+    let tally = matches::run(&plan, &played, &cancel, &mut |game, tally| {
         if let Some(out) = &mut games_out {
             let text = game.to_pgn(&plan, plan.book.opening(game.pairing.round));
             if let Err(error) = pgn::write(out, &text).and_then(|()| out.flush()) {
@@ -242,9 +264,6 @@ pub fn run(args: &MatchArgs) -> Result<()> {
 }
 
 fn plan(args: &MatchArgs, cancel: &Arc<AtomicBool>) -> Result<MatchPlan> {
-    if args.engines.engines.len() > 2 {
-        bail!("expected two engines, found {}", args.engines.engines.len());
-    }
     let stall = Duration::try_from_secs_f64(args.stall)
         .ok()
         .filter(|time| !time.is_zero());
@@ -278,7 +297,7 @@ fn plan(args: &MatchArgs, cancel: &Arc<AtomicBool>) -> Result<MatchPlan> {
         .engines
         .iter()
         .chain(std::iter::repeat(&none))
-        .take(2);
+        .take(args.engines.engines.len().max(2));
     let mut contestants = words
         .map(|own| contestant::parse(&args.engines.each, own))
         .collect::<Result<Vec<_>>>()?;
@@ -293,12 +312,19 @@ fn plan(args: &MatchArgs, cancel: &Arc<AtomicBool>) -> Result<MatchPlan> {
     }
     let mut names = HashSet::new();
     for contestant in &mut contestants {
+        let name = contestant.name.clone();
+        let mut number = 2;
         while !names.insert(contestant.name.clone()) {
-            contestant.name.push_str(" (2)");
+            contestant.name = format!("{name} ({number})");
+            number += 1;
         }
     }
     Ok(MatchPlan {
         contestants,
+        tournament: match args.tournament {
+            TournamentKind::Gauntlet => Tournament::Gauntlet,
+            TournamentKind::RoundRobin => Tournament::RoundRobin,
+        },
         book,
         rounds: args.rounds as usize,
         games_a_round: args.games as usize,
@@ -436,11 +462,13 @@ struct Progress {
     every: u64,
     planned: u64,
     done: u64,
+    /// Games that were there before.
+    before: u64,
     began: Instant,
 }
 
 impl Progress {
-    fn new(plan: &MatchPlan, every: u64) -> Self {
+    fn new(plan: &MatchPlan, every: u64, before: u64) -> Self {
         let planned = plan.games() as u64;
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(planned);
@@ -448,6 +476,8 @@ impl Progress {
                 "{bar:30} {pos}/{len} games, {msg}, {per_sec}, {eta} left",
             );
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.set_position(before);
+            bar.reset_eta();
             bar.enable_steady_tick(Duration::from_millis(500));
             bar
         });
@@ -455,7 +485,8 @@ impl Progress {
             bar,
             every,
             planned,
-            done: 0,
+            done: before,
+            before,
             began: Instant::now(),
         }
     }
@@ -476,13 +507,14 @@ impl Progress {
             bar.inc(1);
         } else if self.done.is_multiple_of(self.every) || self.done == self.planned {
             let seconds = self.began.elapsed().as_secs_f64();
-            let left = seconds / self.done as f64 * self.planned.saturating_sub(self.done) as f64;
+            let played = (self.done - self.before) as f64;
+            let left = seconds / played * self.planned.saturating_sub(self.done) as f64;
             self.line(&format!(
                 "{}/{} games, {}, {:.1} games a minute, {} left",
                 self.done,
                 self.planned,
                 summary.short(),
-                60.0 * self.done as f64 / seconds,
+                60.0 * played / seconds,
                 indicatif::HumanDuration(Duration::from_secs_f64(left)),
             ));
         }

@@ -182,6 +182,71 @@ pub fn score_of_elo(elo: f64) -> f64 {
     1.0 / (1.0 + 10f64.powf(-elo / 400.0))
 }
 
+/// Ratings that make the results of a tournament most likely under the logistic model, a draw being half a win and
+/// half a loss; their mean is 0. `encounters` name two players each, `counts` their games seen from the first.
+/// `None` for players without games, and for those whose rating would be infinite: who won or lost every game, or is
+/// tied to the others only through such players.
+///
+/// Zermelo's iteration (D. Hunter, "MM algorithms for generalized Bradley-Terry models", 2004, equation 3).
+pub fn ratings(
+    players: usize,
+    encounters: &[(usize, usize)],
+    counts: &[Counts],
+) -> Vec<Option<f64>> {
+    let mut rated = vec![true; players];
+    let games = || {
+        encounters.iter().zip(counts).map(|(&pair, counts)| {
+            let draws = 0.5 * counts.draws as f64;
+            (
+                pair,
+                counts.wins as f64 + draws,
+                counts.losses as f64 + draws,
+            )
+        })
+    };
+    // Whoever has no points or all of them among those that are left goes, until nobody does.
+    loop {
+        let (mut won, mut lost) = (vec![0.0; players], vec![0.0; players]);
+        for ((a, b), for_a, for_b) in games().filter(|((a, b), ..)| rated[*a] && rated[*b]) {
+            won[a] += for_a;
+            lost[a] += for_b;
+            won[b] += for_b;
+            lost[b] += for_a;
+        }
+        let goes = |player: usize| won[player] <= 0.0 || lost[player] <= 0.0;
+        let Some(player) = (0..players).find(|&player| rated[player] && goes(player)) else {
+            break;
+        };
+        rated[player] = false;
+    }
+    let mut strength = vec![1.0_f64; players];
+    for _ in 0..10_000 {
+        let (mut won, mut share) = (vec![0.0; players], vec![0.0; players]);
+        for ((a, b), for_a, for_b) in games().filter(|((a, b), ..)| rated[*a] && rated[*b]) {
+            let each = (for_a + for_b) / (strength[a] + strength[b]);
+            won[a] += for_a;
+            won[b] += for_b;
+            share[a] += each;
+            share[b] += each;
+        }
+        let mut change = 0.0_f64;
+        for player in (0..players).filter(|&player| rated[player]) {
+            let next = won[player] / share[player];
+            change = change.max((next / strength[player]).ln().abs());
+            strength[player] = next;
+        }
+        if change < 1e-10 {
+            break;
+        }
+    }
+    let elo = |player: usize| 400.0 * strength[player].log10();
+    let known: Vec<f64> = (0..players).filter(|&p| rated[p]).map(elo).collect();
+    let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
+    (0..players)
+        .map(|player| rated[player].then(|| elo(player) - mean))
+        .collect()
+}
+
 /// Standard normal distribution function.
 fn normal_cdf(x: f64) -> f64 {
     0.5 * erfc(-x / std::f64::consts::SQRT_2)
@@ -336,6 +401,43 @@ mod tests {
         }
         assert_eq!(elo_of_score(1.0), f64::INFINITY);
         assert_eq!(elo_of_score(0.0), f64::NEG_INFINITY);
+    }
+
+    #[test]
+    fn ratings_are_those_of_the_model() {
+        let counts = |wins, draws, losses| Counts {
+            wins,
+            draws,
+            losses,
+        };
+        let pairs = [(0, 1), (0, 2), (1, 2)];
+        // Two players: the difference is that of the score.
+        let two = ratings(2, &pairs[..1], &[counts(70, 10, 20)]);
+        let (a, b) = (two[0].unwrap(), two[1].unwrap());
+        near(a - b, elo_of_score(0.75), 1e-6, "difference");
+        near(a + b, 0.0, 1e-6, "mean");
+        // Scores that the model expects of ratings 100, 0 and −100 give those back.
+        let expected = |elo: f64| {
+            let wins = (1e9 * score_of_elo(elo)).round() as u64;
+            counts(wins, 0, 1_000_000_000 - wins)
+        };
+        let three = ratings(
+            3,
+            &pairs,
+            &[expected(100.0), expected(200.0), expected(100.0)],
+        );
+        for (found, rating) in three.iter().zip([100.0, 0.0, -100.0]) {
+            near(found.unwrap(), rating, 1e-4, "rating");
+        }
+        // Who lost every game has none, nor do the others gain by it.
+        let lost = ratings(
+            3,
+            &pairs,
+            &[counts(1, 2, 1), counts(4, 0, 0), counts(4, 0, 0)],
+        );
+        assert_eq!(lost[2], None);
+        near(lost[0].unwrap(), 0.0, 1e-9, "even");
+        assert_eq!(ratings(3, &pairs, &[Counts::default(); 3]), [None; 3]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Matches between UCI engines: who plays, by which rules, and what came of it. Knows nothing of
 //! flags or terminals.
 //!
-//! A match is a list of games in pairs, one opening with colours swapped. Workers take games from
+//! A match is a list of games in pairs, one opening with colours swapped, between two engines or more. Workers take games from
 //! it; each keeps its own process of every engine. What a game yields is a [`GameRecord`]; a
 //! [`Tally`] adds them up.
 
@@ -9,6 +9,7 @@ mod faults;
 mod game;
 mod record;
 mod report;
+mod resume;
 mod runner;
 mod seat;
 mod tally;
@@ -27,8 +28,9 @@ use super::sprt::Sprt;
 pub use faults::{Faults, Weight};
 pub use record::{Cause, GameRecord, MoveRecord, Usage};
 pub use report::Summary;
+pub use resume::{Played, ResumeError, read_played};
 pub use runner::{MatchError, run};
-pub use tally::Tally;
+pub use tally::{Encounter, Tally};
 
 /// One engine of a match.
 #[derive(Clone, Debug)]
@@ -88,8 +90,10 @@ pub struct Rules {
 /// A whole match.
 #[derive(Clone, Debug)]
 pub struct MatchPlan {
-    /// The engines; results are seen from the first one.
+    /// The engines, at least two.
     pub contestants: Vec<Contestant>,
+    /// Who meets whom.
+    pub tournament: Tournament,
     /// Where games begin.
     pub book: Book,
     /// Rounds: each is one opening.
@@ -109,25 +113,55 @@ pub struct MatchPlan {
 impl MatchPlan {
     /// Number of games.
     pub fn games(&self) -> usize {
-        self.rounds * self.games_a_round
+        self.rounds * self.games_a_round * self.encounters().len()
     }
 
-    /// Who plays game `number` (from 0).
-    pub fn pairing(&self, number: usize) -> Pairing {
-        let round = number / self.games_a_round;
-        let swapped = if self.games_a_round == 2 {
-            number % 2 == 1
-        } else {
-            round % 2 == 1
+    /// Who meets whom, by index; results are seen from the first of each.
+    pub fn encounters(&self) -> Vec<(usize, usize)> {
+        let count = self.contestants.len();
+        let firsts = match self.tournament {
+            Tournament::Gauntlet => 0..1.min(count),
+            Tournament::RoundRobin => 0..count,
         };
-        let (white, black) = if swapped { (1, 0) } else { (0, 1) };
+        firsts
+            .flat_map(|first| (first + 1..count).map(move |second| (first, second)))
+            .collect()
+    }
+
+    /// Who plays game `number` (from 0), which is below [`MatchPlan::games`]. In a round everybody plays the
+    /// same opening.
+    pub fn pairing(&self, number: usize) -> Pairing {
+        let encounters = self.encounters();
+        let (set, in_set) = (number / self.games_a_round, number % self.games_a_round);
+        let (round, encounter) = (set / encounters.len(), set % encounters.len());
+        let swapped = match self.games_a_round {
+            2 => in_set == 1,
+            _ => round % 2 == 1,
+        };
+        let (first, second) = encounters[encounter];
+        let (white, black) = if swapped {
+            (second, first)
+        } else {
+            (first, second)
+        };
         Pairing {
             number,
             round,
+            encounter,
             white,
             black,
         }
     }
+}
+
+/// Who meets whom.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tournament {
+    /// The first engine against each of the others.
+    #[default]
+    Gauntlet,
+    /// Everybody against everybody.
+    RoundRobin,
 }
 
 /// One game to be played: contestants by index.
@@ -135,8 +169,10 @@ impl MatchPlan {
 pub struct Pairing {
     /// Number of the game, from 0.
     pub number: usize,
-    /// Its round, from 0: the opening, and what makes two games a pair.
+    /// Its round, from 0: the opening, and what makes two games of an encounter a pair.
     pub round: usize,
+    /// Index of the encounter.
+    pub encounter: usize,
     /// Who plays White.
     pub white: usize,
     /// Who plays Black.

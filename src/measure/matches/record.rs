@@ -223,8 +223,7 @@ impl GameRecord {
         game.set_tag("Event", &plan.event);
         game.set_tag("Site", "?");
         game.set_tag("Date", date.clone());
-        let in_round = self.pairing.number % plan.games_a_round + 1;
-        game.set_tag("Round", format!("{}.{in_round}", self.pairing.round + 1));
+        game.set_tag("Round", round_tag(plan, &self.pairing));
         game.set_tag("White", &white.name);
         game.set_tag("Black", &black.name);
         game.set_tag("UTCDate", date);
@@ -236,8 +235,8 @@ impl GameRecord {
         if for_white == for_black {
             game.set_tag("TimeControl", for_white);
         } else {
-            game.set_tag("WhiteTimeControl", for_white);
-            game.set_tag("BlackTimeControl", for_black);
+            game.set_tag(WHITE_CONTROL, for_white);
+            game.set_tag(BLACK_CONTROL, for_black);
         }
         game.set_tag(
             "PlyCount",
@@ -260,8 +259,19 @@ impl GameRecord {
     }
 }
 
+/// Tags where the two sides play at different paces.
+pub(super) const WHITE_CONTROL: &str = "WhiteTimeControl";
+/// The other one.
+pub(super) const BLACK_CONTROL: &str = "BlackTimeControl";
+
+/// The round and the game in it, from 1.
+pub(super) fn round_tag(plan: &MatchPlan, pairing: &Pairing) -> String {
+    let a_round = plan.games_a_round * plan.encounters().len();
+    format!("{}.{}", pairing.round + 1, pairing.number % a_round + 1)
+}
+
 /// A pace as PGN's TimeControl has it, nodes and depth in words of their own.
-fn describe(pace: &Pace) -> String {
+pub(super) fn describe(pace: &Pace) -> String {
     let mut parts = Vec::new();
     parts.extend(pace.control.map(|control| control.to_string()));
     parts.extend(

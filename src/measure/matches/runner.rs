@@ -1,5 +1,6 @@
 //! Runs a match: hands games to workers and collects what they played. Prints nothing.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -8,6 +9,7 @@ use crossbeam::channel::{self, Sender};
 use crate::measure::sprt::Verdict;
 
 use super::record::GameRecord;
+use super::resume::Played;
 use super::seat::Seat;
 use super::tally::Tally;
 use super::{Faults, MatchPlan, game};
@@ -18,9 +20,12 @@ const MAX_FAILED_STARTS: u32 = 5;
 /// A match that cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum MatchError {
-    /// Not two engines.
-    #[error("a match needs two engines, found {0}")]
+    /// Fewer than two engines.
+    #[error("a match needs at least two engines, found {0}")]
     Engines(usize),
+    /// A test between more than two.
+    #[error("a sequential test needs two engines, found {0}")]
+    Test(usize),
     /// An engine that would think for ever.
     #[error("engine {0} has no limit, expected one of tc, st, movetime, nodes, depth")]
     Unlimited(String),
@@ -37,18 +42,22 @@ enum Event {
     Left { contestant: usize, faults: Faults },
 }
 
-/// Plays the match; `on_game` hears of every game as it ends. Setting `cancel` ends it: games in
+/// Plays the match but for the games that are `played`; `on_game` hears of every game as it ends. Setting `cancel` ends it: games in
 /// progress are cut off and not counted.
 ///
 /// # Errors
 /// A plan that cannot be played. What engines do is never an error.
 pub fn run(
     plan: &MatchPlan,
+    played: &[Played],
     cancel: &Arc<AtomicBool>,
     on_game: &mut dyn FnMut(&GameRecord, &Tally),
 ) -> Result<Tally, MatchError> {
-    if plan.contestants.len() != 2 {
+    if plan.contestants.len() < 2 {
         return Err(MatchError::Engines(plan.contestants.len()));
+    }
+    if plan.sprt.is_some() && plan.contestants.len() > 2 {
+        return Err(MatchError::Test(plan.contestants.len()));
     }
     if plan.games() == 0 || plan.concurrency == 0 || plan.games_a_round > 2 {
         return Err(MatchError::NoGames);
@@ -58,12 +67,20 @@ pub fn run(
     }
     let next = AtomicUsize::new(0);
     let (events_in, events) = channel::unbounded();
-    let mut tally = Tally::new(plan.contestants.len());
+    let mut tally = Tally::new(plan);
+    for game in played {
+        tally.add_played(plan, game);
+    }
+    let done: HashSet<usize> = played.iter().map(|game| game.pairing.number).collect();
+    let done = &done;
+    if decide(plan, &mut tally) {
+        return Ok(tally);
+    }
     let mut failed_starts = vec![0; plan.contestants.len()];
     std::thread::scope(|scope| {
         for number in 0..plan.concurrency.min(plan.games()) {
             let events = events_in.clone();
-            let worker = || work(plan, &next, cancel, events);
+            let worker = || work(plan, done, &next, cancel, events);
             let name = format!("match worker {number}");
             if let Err(error) = std::thread::Builder::new()
                 .name(name)
@@ -97,12 +114,7 @@ pub fn run(
                             cancel.store(true, Ordering::Relaxed);
                         }
                     }
-                    if let Some(sprt) = &plan.sprt
-                        && tally.decided.is_none()
-                        && let Some(ratio) = tally.ratio(plan, sprt)
-                        && sprt.verdict(ratio) != Verdict::Open
-                    {
-                        tally.decided = Some(sprt.verdict(ratio));
+                    if decide(plan, &mut tally) {
                         cancel.store(true, Ordering::Relaxed);
                     }
                     on_game(&record, &tally);
@@ -114,7 +126,25 @@ pub fn run(
     Ok(tally)
 }
 
-fn work(plan: &MatchPlan, next: &AtomicUsize, cancel: &Arc<AtomicBool>, events: Sender<Event>) {
+/// Asks the plan's test. True from its decision on.
+fn decide(plan: &MatchPlan, tally: &mut Tally) -> bool {
+    if let Some(sprt) = &plan.sprt
+        && tally.decided.is_none()
+        && let Some(ratio) = tally.ratio(plan, sprt)
+        && sprt.verdict(ratio) != Verdict::Open
+    {
+        tally.decided = Some(sprt.verdict(ratio));
+    }
+    tally.decided.is_some()
+}
+
+fn work(
+    plan: &MatchPlan,
+    done: &HashSet<usize>,
+    next: &AtomicUsize,
+    cancel: &Arc<AtomicBool>,
+    events: Sender<Event>,
+) {
     let mut seats: Vec<Seat> = plan
         .contestants
         .iter()
@@ -124,6 +154,9 @@ fn work(plan: &MatchPlan, next: &AtomicUsize, cancel: &Arc<AtomicBool>, events: 
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number >= plan.games() {
             break;
+        }
+        if done.contains(&number) {
+            continue;
         }
         let pairing = plan.pairing(number);
         let Ok([white, black]) = seats.get_disjoint_mut([pairing.white, pairing.black]) else {
