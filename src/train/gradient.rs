@@ -69,6 +69,27 @@ impl Sums {
     }
 }
 
+/// Where a row has no move, `[B, M]`.
+fn illegal(batch: &Batch) -> Result<Tensor> {
+    Tensor::f_from_slice(&batch.legal)?
+        .f_reshape([batch.size as i64, batch.most_moves as i64])?
+        .f_logical_not()
+}
+
+/// The legal moves' logits `[B, M]` in fp32, −∞ where a row has no move, of a network's policy outputs
+/// `[B, SQUARE_POLICY]`. Their softmax is what a search takes for priors.
+///
+/// # Errors
+/// When libtorch refuses.
+pub fn legal_logits(policy: &Tensor, batch: &Batch) -> Result<Tensor> {
+    let index = Tensor::f_from_slice(&batch.outputs)?
+        .f_reshape([batch.size as i64, batch.most_moves as i64])?;
+    policy
+        .f_to_kind(Kind::Float)?
+        .f_gather(1, &index, false)?
+        .f_masked_fill(&illegal(batch)?, f64::NEG_INFINITY)
+}
+
 /// Mean loss over `total` positions of those in `batch`, as a tensor, and the sums.
 fn loss(
     network: &Transformer,
@@ -83,17 +104,10 @@ fn loss(
         .f_to_kind(kind)?;
     let outputs = network.forward(&tokens)?;
 
-    let legal = Tensor::f_from_slice(&batch.legal)?.f_reshape([b, m])?;
-    let illegal = legal.f_logical_not()?;
-    let index = Tensor::f_from_slice(&batch.outputs)?.f_reshape([b, m])?;
-    let logits = outputs
-        .policy
-        .f_to_kind(Kind::Float)?
-        .f_gather(1, &index, false)?
-        .f_masked_fill(&illegal, f64::NEG_INFINITY)?; // [B, M]
+    let logits = legal_logits(&outputs.policy, batch)?;
     let log_policy = logits
         .f_log_softmax(1, None::<Kind>)?
-        .f_masked_fill(&illegal, 0.0)?;
+        .f_masked_fill(&illegal(batch)?, 0.0)?; // [B, M]
     let target = Tensor::f_from_slice(&batch.policy)?.f_reshape([b, m])?;
     let policy = target.f_mul(&log_policy)?.f_sum(None::<Kind>)?.f_neg()?;
 
@@ -312,4 +326,128 @@ fn evaluate(
     let network = network(config, weights, kind)?;
     let (_, sums) = loss(&network, batch, kind, loss_weights, batch.size)?;
     Ok((Vec::new(), sums))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::chess::Position;
+    use crate::eval::{Backend, EvalParams};
+    use crate::model::ModelOptions;
+    use crate::model::transformer::{TransformerBackend, TransformerFile};
+    use crate::options::Options;
+    use crate::train::batch::Batch;
+    use crate::train::config::TrainConfig;
+    use crate::train::{
+        GameRecord, Ply, PolicyLabel, Sample, Source, TrainingGame, WdlLabel, checkpoint, trainer,
+    };
+
+    fn config() -> TrainConfig {
+        toml::from_str(crate::train::config::tests::TINY).unwrap()
+    }
+
+    /// The positions of a game with a promotion, castling and en passant, labelled.
+    fn samples() -> Vec<Sample> {
+        let moves = "e2e4 a7a6 e4e5 d7d5 e5d6 g8f6 d6c7 e7e6 g1f3 f8e7 f1e2 e8h8 c7b8q a6a5";
+        let mut record = GameRecord::new(Position::startpos(), Source::Engine);
+        let mut position = Position::startpos();
+        for text in moves.split_whitespace() {
+            let played = position.parse_uci(text).unwrap();
+            record.plies.push(Ply {
+                wdl: WdlLabel::new(300, 500, 200),
+                policy: PolicyLabel::Scores(vec![(played, 30)]),
+                ..Ply::played(played)
+            });
+            position.play(played);
+        }
+        Arc::new(TrainingGame::new(record)).samples().collect()
+    }
+
+    #[test]
+    fn training_and_search_see_the_same_priors() {
+        let config = config();
+        let weights = trainer::initial(&config.model, 5).unwrap();
+        let samples = samples();
+        let batch = Batch::encode(&samples, &config.data, None);
+        let network = network(&config.model, &weights, Kind::Float).unwrap();
+        let _guard = tch::no_grad_guard();
+        let tokens = Tensor::from_slice(&batch.tokens).reshape([-1, 64, FEATURES as i64]);
+        let outputs = network.forward(&tokens).unwrap();
+        let trained = legal_logits(&outputs.policy, &batch)
+            .unwrap()
+            .softmax(1, None::<Kind>);
+
+        let names = config.model.parameters().into_iter().map(|p| p.name);
+        let numbers = weights.iter().map(|w| checkpoint::numbers(w).unwrap());
+        let file = TransformerFile {
+            name: "net".to_owned(),
+            config: config.model.clone(),
+            manifest: serde_json::Value::Null,
+            tensors: names.zip(numbers).collect(),
+        };
+        let options = Options {
+            device: "cpu".to_owned(),
+            ..Options::default()
+        };
+        let options = ModelOptions::new(&options).unwrap();
+        let backend = TransformerBackend::new(&file, &options).unwrap();
+        let leaves: Vec<_> = samples.iter().map(Sample::leaf).collect();
+        let mut evaluator = backend.evaluator().unwrap();
+        let searched = evaluator.evaluate(&leaves, &EvalParams::default()).unwrap();
+        for (row, evaluation) in searched.iter().enumerate() {
+            for (index, &prior) in evaluation.policy.0.iter().enumerate() {
+                let p = trained.double_value(&[row as i64, index as i64]);
+                assert!(
+                    (p - f64::from(prior)).abs() < 1e-6,
+                    "{row} {index}: {p} {prior}"
+                );
+            }
+            let rest = evaluation.policy.0.len() as i64..batch.most_moves as i64;
+            assert!(
+                rest.into_iter()
+                    .all(|i| trained.double_value(&[row as i64, i]) == 0.0)
+            );
+        }
+    }
+
+    #[test]
+    fn the_parts_of_a_minibatch_give_the_gradient_of_the_whole() {
+        let config = config();
+        let weights = trainer::initial(&config.model, 5).unwrap();
+        let batch = Batch::encode(&samples(), &config.data, Some(1));
+        let loss = LossWeights {
+            value: 1.0,
+            moves_left: 0.1,
+        };
+        let workers = |threads, arithmetic| {
+            Workers::new(threads, &config.model, &weights, arithmetic, loss).unwrap()
+        };
+        let (one, sums) = workers(1, Arithmetic::Fp32).gradients(&batch).unwrap();
+        let (three, again) = workers(3, Arithmetic::Fp32).gradients(&batch).unwrap();
+        let distance = |a: &[Tensor], b: &[Tensor]| {
+            let parts = a
+                .iter()
+                .zip(b)
+                .map(|(a, b)| (a - b).abs().max().double_value(&[]));
+            parts.fold(0.0, f64::max)
+        };
+        assert!(distance(&one, &three) < 1e-5, "{}", distance(&one, &three));
+        assert_eq!((sums.positions, sums.best), (14, again.best));
+        assert!((sums.loss(loss) - again.loss(loss)).abs() < 1e-5);
+        let (half, _) = workers(2, Arithmetic::Bf16).gradients(&batch).unwrap();
+        let off = distance(&one, &half);
+        assert!(off > 0.0 && off < 0.1, "{off}");
+        // A step against the gradient lowers the loss.
+        let lower: Vec<Tensor> = weights
+            .iter()
+            .zip(&one)
+            .map(|(w, g)| w - g * 0.01)
+            .collect();
+        let after = workers(1, Arithmetic::Fp32)
+            .evaluate(&batch, &lower)
+            .unwrap();
+        assert!(after.loss(loss) < sums.loss(loss));
+    }
 }

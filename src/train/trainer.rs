@@ -230,7 +230,7 @@ fn git_revision() -> Option<String> {
 }
 
 /// Weights before the first step, from the seed alone.
-fn initial(config: &Config, seed: u64) -> Result<Vec<Tensor>, TrainError> {
+pub(super) fn initial(config: &Config, seed: u64) -> Result<Vec<Tensor>, TrainError> {
     let mut random = StdRng::seed_from_u64(mix(seed, u64::MAX));
     let mut normal = || {
         // Box and Muller.
