@@ -10,11 +10,11 @@ use serde_json::json;
 use super::interrupt::on_interrupt;
 use super::stdout;
 use crate::model::transformer;
-use crate::train::checkpoint;
 use crate::train::config::TrainConfig;
 use crate::train::trainer::{self, Ended, LogLine, Told};
+use crate::train::{checkpoint, report};
 
-/// Train a transformer, or write a checkpoint out as a network
+/// Train a transformer, write a checkpoint out as a network, draw a run's curves
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Train {
@@ -32,6 +32,11 @@ pub struct Train {
 enum Command {
     /// The averaged weights of a checkpoint as a network file
     Export(Export),
+    /// The curves of a run as report.html in its folder; a run writes it with each checkpoint
+    Report {
+        /// The run's folder
+        folder: PathBuf,
+    },
 }
 
 #[derive(Args)]
@@ -55,8 +60,12 @@ struct Export {
 pub fn run(args: &Train) -> Result<()> {
     match (&args.command, &args.config) {
         (Some(Command::Export(args)), _) => export(args),
+        (Some(Command::Report { folder }), _) => {
+            let path = report::write_report(folder)?;
+            Ok(stdout::say(path.display())?)
+        }
         (None, Some(_)) => train(args),
-        (None, None) => bail!("expected --config FILE, or export CHECKPOINT"),
+        (None, None) => bail!("expected --config FILE, export CHECKPOINT or report FOLDER"),
     }
 }
 

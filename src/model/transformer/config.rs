@@ -192,6 +192,10 @@ pub enum Init {
     Xavier(f64),
     /// Normal with this deviation.
     Normal(f64),
+    /// `[heads, 64, 64]`: this number where a piece gets from a square to another on an empty board, else 0;
+    /// head by head for a rook, bishop, knight, king, an own and a hostile pawn that captures, a queen, no
+    /// piece, and again.
+    PieceMoves(f64),
     /// All zero.
     Zeros,
     /// All one.
@@ -210,6 +214,25 @@ impl Parameter {
     /// How many numbers it has.
     pub fn size(&self) -> usize {
         self.shape.iter().product::<i64>().max(0) as usize
+    }
+}
+
+/// Whether the piece of a head, in the order of [`Init::PieceMoves`], gets from a square to another on an empty
+/// board. Squares are the mover's, a1 = 0.
+pub fn piece_reaches(head: usize, from: usize, to: usize) -> bool {
+    let files = (to % 8) as i64 - (from % 8) as i64;
+    let ranks = (to / 8) as i64 - (from / 8) as i64;
+    let straight = from != to && (files == 0 || ranks == 0);
+    let diagonal = from != to && files.abs() == ranks.abs();
+    match head % 8 {
+        0 => straight,
+        1 => diagonal,
+        2 => files.abs() * ranks.abs() == 2,
+        3 => from != to && files.abs() <= 1 && ranks.abs() <= 1,
+        4 => files.abs() == 1 && ranks == 1,
+        5 => files.abs() == 1 && ranks == -1,
+        6 => straight || diagonal,
+        _ => false,
     }
 }
 
@@ -292,7 +315,7 @@ impl Config {
             Init::Normal(0.25),
         );
         add("embed.bias".into(), &[d], Init::Zeros);
-        add("positions".into(), &[64, d], Init::Normal(0.1));
+        add("positions".into(), &[64, d], Init::Normal(0.25));
         if self.norm == NormPlace::Post {
             add("embed.norm.weight".into(), &[d], Init::Ones);
             if shifted {
@@ -318,7 +341,7 @@ impl Config {
             match self.attention_bias {
                 AttentionBias::None => {}
                 AttentionBias::Learned => {
-                    add("bias", &[self.heads, 64, 64], Init::Zeros);
+                    add("bias", &[self.heads, 64, 64], Init::PieceMoves(3.0));
                 }
                 AttentionBias::Smolgen => {
                     let s = &self.smolgen;
@@ -397,5 +420,22 @@ impl Config {
     /// Numbers in all tensors.
     pub fn size(&self) -> usize {
         self.parameters().iter().map(Parameter::size).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_begin_with_the_moves_of_pieces() {
+        let count = |head, from| (0..64).filter(|&to| piece_reaches(head, from, to)).count();
+        // From a1 and from e4.
+        let corner: Vec<usize> = (0..8).map(|head| count(head, 0)).collect();
+        let middle: Vec<usize> = (8..16).map(|head| count(head, 28)).collect();
+        assert_eq!(corner, [14, 7, 2, 3, 1, 0, 21, 0]);
+        assert_eq!(middle, [14, 13, 8, 8, 2, 2, 27, 0]);
+        // e4 takes on d5 and f5.
+        assert!(piece_reaches(4, 28, 35) && piece_reaches(4, 28, 37));
     }
 }

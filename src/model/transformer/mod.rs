@@ -14,7 +14,7 @@ use tch::{Kind, TchError, Tensor};
 pub use backend::TransformerBackend;
 pub use config::{
     AttentionBias, Config, FfActivation, Init, NormKind, NormPlace, Parameter, SmolgenConfig,
-    ValueRead,
+    ValueRead, piece_reaches,
 };
 pub use file::{FORMAT, TransformerFile, write};
 
