@@ -5,6 +5,7 @@
 
 mod backend;
 mod config;
+mod cpu;
 mod file;
 
 use std::collections::HashMap;
@@ -16,6 +17,7 @@ pub use config::{
     AttentionBias, Config, FfActivation, Init, NormKind, NormPlace, Parameter, SmolgenConfig,
     ValueRead, piece_reaches,
 };
+pub use cpu::CpuTransformer;
 pub use file::{FORMAT, TransformerFile, write};
 
 use crate::encode::FEATURES;
