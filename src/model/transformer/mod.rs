@@ -7,6 +7,7 @@ mod backend;
 mod config;
 mod cpu;
 mod file;
+mod kernels;
 
 use std::collections::HashMap;
 
