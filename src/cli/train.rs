@@ -10,6 +10,7 @@ use serde_json::json;
 use super::interrupt::on_interrupt;
 use super::stdout;
 use crate::model::transformer;
+use crate::model::weight_file::{self, NetworkConfig};
 use crate::train::config::TrainConfig;
 use crate::train::trainer::{self, Ended, LogLine, Told};
 use crate::train::{checkpoint, report};
@@ -171,7 +172,7 @@ fn export(args: &Export) -> Result<()> {
         "training": progress.config.train,
         "license": args.license,
     });
-    transformer::write(
+    weight_file::write(
         &args.output,
         &progress.config.model,
         &manifest,

@@ -9,6 +9,7 @@ mod embedded;
 mod error;
 mod file;
 mod format;
+pub mod gpt;
 mod heads;
 pub mod lanes;
 mod layer;
@@ -20,6 +21,7 @@ mod settings;
 mod torch;
 pub mod tower_config;
 pub mod transformer;
+pub mod weight_file;
 mod weights;
 mod winograd;
 
@@ -107,7 +109,7 @@ impl AnyFile {
     /// # Errors
     /// When the bytes are no network.
     pub fn parse(bytes: Vec<u8>, name: &str) -> Result<AnyFile, ModelError> {
-        if TransformerFile::is_one(&bytes) {
+        if weight_file::is_safetensors(&bytes) {
             let file = TransformerFile::parse(&bytes, name)?;
             return Ok(AnyFile::Transformer(Box::new(file)));
         }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::TrainError;
 use crate::model::transformer::Config as ModelConfig;
+use crate::model::weight_file::NetworkConfig;
 
 /// A run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -24,7 +24,8 @@ use super::config::{Optimizer, TrainConfig};
 use super::gradient::{LossWeights, Sums, Workers};
 use super::reader::{Reader, ReaderState, mix};
 use super::report::write_report;
-use crate::model::transformer::{Config, Init, piece_reaches};
+use crate::model::transformer::{Config, piece_reaches};
+use crate::model::weight_file::{Init, NetworkConfig};
 
 /// A line of the log: means over the steps since the line before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

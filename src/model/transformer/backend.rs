@@ -12,6 +12,7 @@ use crate::eval::{
 };
 use crate::model::backend::attributes;
 use crate::model::settings::{device, device_name};
+use crate::model::weight_file::NetworkConfig;
 use crate::model::{ModelError, ModelOptions, Precision};
 
 /// A transformer on a device; see [`crate::model::load_backend`].

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::encode::FEATURES;
+use crate::model::weight_file::{Init, NetworkConfig, Parameter};
 
 /// Sizes and choices. Text in files uses these names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -185,38 +186,6 @@ impl FfActivation {
     }
 }
 
-/// How a tensor begins.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Init {
-    /// Normal with Xavier's variance 2 / (in + out), times this gain.
-    Xavier(f64),
-    /// Normal with this deviation.
-    Normal(f64),
-    /// `[heads, 64, 64]`: this number where a piece gets from a square to another on an empty board, else 0;
-    /// head by head for a rook, bishop, knight, king, an own and a hostile pawn that captures, a queen, no
-    /// piece, and again.
-    PieceMoves(f64),
-    /// All zero.
-    Zeros,
-    /// All one.
-    Ones,
-}
-
-/// A tensor of the network: its name in files, shape and beginning. Matrices are `[in, out]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Parameter {
-    pub name: String,
-    pub shape: Vec<i64>,
-    pub init: Init,
-}
-
-impl Parameter {
-    /// How many numbers it has.
-    pub fn size(&self) -> usize {
-        self.shape.iter().product::<i64>().max(0) as usize
-    }
-}
-
 /// Whether the piece of a head, in the order of [`Init::PieceMoves`], gets from a square to another on an empty
 /// board. Squares are the mover's, a1 = 0.
 pub fn piece_reaches(head: usize, from: usize, to: usize) -> bool {
@@ -240,32 +209,6 @@ pub fn piece_reaches(head: usize, from: usize, to: usize) -> bool {
 const LARGEST: i64 = 65_536;
 
 impl Config {
-    /// Checks that every size makes sense.
-    ///
-    /// # Errors
-    /// Names the size, what it is and what was expected.
-    pub fn check(&self) -> Result<(), String> {
-        let smolgen = &self.smolgen;
-        for (name, value, least) in [
-            ("width", self.width, 2),
-            ("layers", self.layers, 0),
-            ("heads", self.heads, 1),
-            ("head_depth", self.head_depth, 1),
-            ("ff", self.ff, 1),
-            ("policy_width", self.policy_width, 1),
-            ("value_per_token", self.value_per_token, 1),
-            ("value_hidden", self.value_hidden, 1),
-            ("smolgen.per_square", smolgen.per_square, 1),
-            ("smolgen.hidden", smolgen.hidden, 2),
-            ("smolgen.per_head", smolgen.per_head, 2),
-        ] {
-            if !(least..=LARGEST).contains(&value) {
-                return Err(format!("{name} is {value}, expected {least} to {LARGEST}"));
-            }
-        }
-        Ok(())
-    }
-
     /// Hidden width of the feed-forward part after gating: two thirds of `ff`, a multiple of 8 where
     /// that is possible, or all of it.
     pub fn ff_hidden(&self) -> i64 {
@@ -294,9 +237,34 @@ impl Config {
             NormPlace::Pre => (2.0 * layers).sqrt().recip(),
         }
     }
+}
 
-    /// Every tensor of the network, in file order.
-    pub fn parameters(&self) -> Vec<Parameter> {
+impl NetworkConfig for Config {
+    const FORMAT: &str = "simurgh-transformer-1";
+
+    fn check(&self) -> Result<(), String> {
+        let smolgen = &self.smolgen;
+        for (name, value, least) in [
+            ("width", self.width, 2),
+            ("layers", self.layers, 0),
+            ("heads", self.heads, 1),
+            ("head_depth", self.head_depth, 1),
+            ("ff", self.ff, 1),
+            ("policy_width", self.policy_width, 1),
+            ("value_per_token", self.value_per_token, 1),
+            ("value_hidden", self.value_hidden, 1),
+            ("smolgen.per_square", smolgen.per_square, 1),
+            ("smolgen.hidden", smolgen.hidden, 2),
+            ("smolgen.per_head", smolgen.per_head, 2),
+        ] {
+            if !(least..=LARGEST).contains(&value) {
+                return Err(format!("{name} is {value}, expected {least} to {LARGEST}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
         let mut list = Vec::new();
         let mut add = |name: String, shape: &[i64], init: Init| {
             list.push(Parameter {
@@ -415,11 +383,6 @@ impl Config {
             add("moves_left.output.bias".into(), &[1], Init::Zeros);
         }
         list
-    }
-
-    /// Numbers in all tensors.
-    pub fn size(&self) -> usize {
-        self.parameters().iter().map(Parameter::size).sum()
     }
 }
 

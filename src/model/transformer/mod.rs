@@ -6,7 +6,6 @@
 mod backend;
 mod config;
 mod cpu;
-mod file;
 mod kernels;
 
 use std::collections::HashMap;
@@ -15,13 +14,16 @@ use tch::{Kind, TchError, Tensor};
 
 pub use backend::TransformerBackend;
 pub use config::{
-    AttentionBias, Config, FfActivation, Init, NormKind, NormPlace, Parameter, SmolgenConfig,
+    AttentionBias, Config, FfActivation, NormKind, NormPlace, SmolgenConfig,
     ValueRead, piece_reaches,
 };
 pub use cpu::CpuTransformer;
-pub use file::{FORMAT, TransformerFile, write};
 
+use super::weight_file::WeightFile;
 use crate::encode::FEATURES;
+
+/// A transformer's file.
+pub type TransformerFile = WeightFile<Config>;
 
 type Result<T> = std::result::Result<T, TchError>;
 
