@@ -2,6 +2,7 @@
 
 mod client;
 mod golden;
+mod gpt;
 mod hostile;
 mod notation;
 mod perft;

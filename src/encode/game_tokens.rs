@@ -26,7 +26,14 @@ pub const PROMPT: usize = 3;
 pub const FIRST_MOVE: u16 = 62;
 
 const SPECIAL: [&str; 8] = [
-    "<pad>", "<bos>", "<eos>", "<unk>", "<1-0>", "<0-1>", "<1/2-1/2>", "<mask>",
+    "<pad>",
+    "<bos>",
+    "<eos>",
+    "<unk>",
+    "<1-0>",
+    "<0-1>",
+    "<1/2-1/2>",
+    "<mask>",
 ];
 const RATING_STEPS: u16 = 27;
 const LOWEST: u16 = 600;
@@ -143,15 +150,16 @@ mod tests {
         assert_eq!((name(35), name(61)), ("<b600>".into(), "<b3200>".into()));
         // a1 reaches b1 first.
         assert_eq!((name(62), name(2029)), ("a1b1".into(), "h8g8".into()));
-        let promotions = names.iter().filter(|name| name.len() == 5 && !name.starts_with('<'));
+        let promotions = names
+            .iter()
+            .filter(|name| name.len() == 5 && !name.starts_with('<'));
         assert_eq!(promotions.filter(|name| name.ends_with('q')).count(), 44);
     }
 
     #[test]
     fn ratings_go_to_the_nearest_step() {
-        let names = |white, black| {
-            rating_tokens(white, black).map(|token| token_name(token).unwrap())
-        };
+        let names =
+            |white, black| rating_tokens(white, black).map(|token| token_name(token).unwrap());
         assert_eq!(names(1849, 1850), ["<w1800>", "<b1900>"]);
         assert_eq!(names(0, 4000), ["<w600>", "<b3200>"]);
     }

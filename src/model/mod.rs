@@ -32,6 +32,7 @@ pub use backend::TorchBackend;
 pub use embedded::embedded;
 pub use error::ModelError;
 pub use format::{Activation, BodyKind, InputEmbedding, NetFormat};
+pub use gpt::{GptConfig, GptFile};
 pub use heads::{PolicyHead, ValueHead};
 pub use settings::{ModelOptions, Precision};
 pub use transformer::{TransformerBackend, TransformerFile};
@@ -39,6 +40,7 @@ pub use weights::{Body, NetworkWeights, Policy};
 
 use crate::eval::Backend;
 use crate::options::Options;
+use weight_file::NetworkConfig;
 
 /// Where a network comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +80,8 @@ pub enum AnyFile {
     Lc0(NetworkFile),
     /// A transformer of the project's own.
     Transformer(Box<TransformerFile>),
+    /// A GPT that reads moves.
+    Gpt(Box<GptFile>),
 }
 
 impl AnyFile {
@@ -110,6 +114,9 @@ impl AnyFile {
     /// When the bytes are no network.
     pub fn parse(bytes: Vec<u8>, name: &str) -> Result<AnyFile, ModelError> {
         if weight_file::is_safetensors(&bytes) {
+            if weight_file::format_of(&bytes).as_deref() == Some(GptConfig::FORMAT) {
+                return Ok(AnyFile::Gpt(Box::new(GptFile::parse(&bytes, name)?)));
+            }
             let file = TransformerFile::parse(&bytes, name)?;
             return Ok(AnyFile::Transformer(Box::new(file)));
         }
@@ -196,6 +203,12 @@ pub fn load_backend(
             Arc::new(TorchBackend::new(&weights, options)?)
         }
         AnyFile::Transformer(file) => Arc::new(TransformerBackend::new(&file, options)?),
+        AnyFile::Gpt(file) => {
+            return Err(ModelError::Unsupported {
+                name: file.name,
+                what: "is a GPT, which gives no value".to_owned(),
+            });
+        }
     })
 }
 

@@ -182,13 +182,7 @@ fn configuration<C: NetworkConfig>(metadata: &Metadata, name: &str) -> Result<C,
         }
     }
     let config: C = serde_json::from_str(text(metadata, "config").unwrap_or_default())
-        .map_err(|e| {
-            unknown(
-                "config",
-                e.to_string(),
-                "a configuration in JSON",
-            )
-        })?;
+        .map_err(|e| unknown("config", e.to_string(), "a configuration in JSON"))?;
     config
         .check()
         .map_err(|why| unknown("config", why, "sizes in range"))?;

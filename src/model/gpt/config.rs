@@ -82,7 +82,8 @@ impl GptConfig {
             Positions::Rope => 0,
         };
         // Two norms; query, key, value and output; two matrices of the feed-forward part; with biases.
-        let block = 2 * 2 * d + (3 * d * d + 3 * d) + (d * d + d) + (4 * d * d + 4 * d) + (4 * d * d + d);
+        let block =
+            2 * 2 * d + (3 * d * d + 3 * d) + (d * d + d) + (4 * d * d + 4 * d) + (4 * d * d + d);
         let parameters = self.parameters();
         let counted = |prefix: &str| {
             let of = parameters.iter().filter(|p| p.name.starts_with(prefix));
@@ -149,7 +150,11 @@ impl NetworkConfig for GptConfig {
                 init,
             });
         };
-        add("tokens".into(), &[VOCABULARY as i64, d], Init::Normal(usual));
+        add(
+            "tokens".into(),
+            &[VOCABULARY as i64, d],
+            Init::Normal(usual),
+        );
         if self.positions == Positions::Learned {
             add("positions".into(), &[self.context, d], Init::Normal(usual));
         }
@@ -211,11 +216,27 @@ mod tests {
     fn sizes_that_make_no_sense_are_named() {
         let tiny = || GptConfig::preset("tiny").unwrap();
         for (config, says) in [
-            (GptConfig { layers: 0, ..tiny() }, "layers is 0"),
-            (GptConfig { heads: 3, ..tiny() }, "multiple of heads"),
-            (GptConfig { context: 1, ..tiny() }, "context is 1"),
             (
-                GptConfig { width: 12, positions: Positions::Rope, ..tiny() },
+                GptConfig {
+                    layers: 0,
+                    ..tiny()
+                },
+                "layers is 0",
+            ),
+            (GptConfig { heads: 3, ..tiny() }, "multiple of heads"),
+            (
+                GptConfig {
+                    context: 1,
+                    ..tiny()
+                },
+                "context is 1",
+            ),
+            (
+                GptConfig {
+                    width: 12,
+                    positions: Positions::Rope,
+                    ..tiny()
+                },
                 "even number",
             ),
         ] {

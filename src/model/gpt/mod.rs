@@ -261,7 +261,9 @@ impl Gpt {
             Some((prefix_keys, prefix_values)) => {
                 // The prefix is one for all rows: their queries meet it in one product a head.
                 let places = prefix_keys.size()[1];
-                let together = q.f_permute([1, 0, 2, 3])?.f_reshape([h, rows * length, k])?;
+                let together = q
+                    .f_permute([1, 0, 2, 3])?
+                    .f_reshape([h, rows * length, k])?;
                 let seen = together
                     .f_matmul(&prefix_keys.f_transpose(-2, -1)?)?
                     .f_reshape([h, rows, length, places])?
@@ -310,7 +312,10 @@ fn turned(x: &Tensor, turns: &(Tensor, Tensor), before: i64) -> Result<Tensor> {
         turns.1.f_narrow(0, before, length)?,
     );
     let swapped = Tensor::f_cat(
-        &[x.f_narrow(-1, half, half)?.f_neg()?, x.f_narrow(-1, 0, half)?],
+        &[
+            x.f_narrow(-1, half, half)?.f_neg()?,
+            x.f_narrow(-1, 0, half)?,
+        ],
         -1,
     )?;
     x.f_mul(&cos)?.f_add(&swapped.f_mul(&sin)?)

@@ -14,8 +14,8 @@ use tch::{Kind, TchError, Tensor};
 
 pub use backend::TransformerBackend;
 pub use config::{
-    AttentionBias, Config, FfActivation, NormKind, NormPlace, SmolgenConfig,
-    ValueRead, piece_reaches,
+    AttentionBias, Config, FfActivation, NormKind, NormPlace, SmolgenConfig, ValueRead,
+    piece_reaches,
 };
 pub use cpu::CpuTransformer;
 
