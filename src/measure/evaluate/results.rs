@@ -1,0 +1,109 @@
+//! The figures of an evaluation as they are written to `results.json`. What was not measured is null. Measures
+//! nothing.
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+use super::desk::Sampling;
+use super::policy::{Accuracy, Legality};
+use super::puzzles::Puzzles;
+
+/// So many of so many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rate {
+    /// How many did.
+    pub hits: u64,
+    /// Of how many.
+    pub of: u64,
+}
+
+impl Rate {
+    /// Counts one more.
+    pub fn add(&mut self, hit: bool) {
+        self.hits += u64::from(hit);
+        self.of += 1;
+    }
+
+    /// The share, `None` of nothing.
+    pub fn share(self) -> Option<f64> {
+        (self.of > 0).then(|| self.hits as f64 / self.of as f64)
+    }
+}
+
+impl Serialize for Rate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("Rate", 3)?;
+        object.serialize_field("hits", &self.hits)?;
+        object.serialize_field("of", &self.of)?;
+        object.serialize_field("rate", &self.share())?;
+        object.end()
+    }
+}
+
+/// Everything that one run of `simurgh evaluate` found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Results {
+    /// Version of this program.
+    pub simurgh: String,
+    /// When it ended, `2026-12-01 14:30` UTC.
+    pub date: String,
+    /// The suite as it was asked for.
+    pub suite: String,
+    /// How moves are sampled from a policy.
+    pub sampling: Sampling,
+    /// Nodes of a search.
+    pub nodes: u64,
+    /// One for each network or engine.
+    pub rows: Vec<Row>,
+}
+
+/// The figures of one network or engine; `None` is not measured.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// `network` or `engine`.
+    pub kind: &'static str,
+    /// SHA-256 of the file, or of an engine's program and settings.
+    pub sha256: String,
+    /// How it was run.
+    pub settings: String,
+    /// Legal choices without a mask.
+    pub legality: Option<Legality>,
+    /// The human's move found.
+    pub accuracy: Option<Accuracy>,
+    /// Puzzles solved.
+    pub puzzles: Option<Puzzles>,
+    /// What was not measured and why, and what is to be known of the figures.
+    pub notes: Vec<String>,
+    /// Seconds each measure took, over all runs that filled the store.
+    pub spent: Vec<Spent>,
+}
+
+/// Time of one measure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Spent {
+    /// Which.
+    pub measure: String,
+    /// Over all runs.
+    pub seconds: f64,
+    /// In this run; what the store knew costs next to nothing.
+    pub this_run: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_measured_is_null() {
+        let json = serde_json::to_value(Row::default()).unwrap();
+        for measure in ["legality", "accuracy", "puzzles"] {
+            assert!(json[measure].is_null(), "{measure}");
+        }
+        let json = serde_json::to_value(Rate::default()).unwrap();
+        assert!(json["rate"].is_null());
+        let json = serde_json::to_value(Rate { hits: 1, of: 4 }).unwrap();
+        assert_eq!(json["rate"], 0.25);
+    }
+}
