@@ -11,12 +11,16 @@ use rand::{Rng, SeedableRng};
 
 use simurgh::chess::{Game, Move};
 use simurgh::eval::OpenPolicy;
+use simurgh::measure::book::Book;
 use simurgh::measure::evaluate::desk::{Clock, Desk, Sampling, Told};
+use simurgh::measure::evaluate::judge::{Judge, losses};
+use simurgh::measure::evaluate::ladder::{LadderPlan, Manner, Opponent, ladder};
 use simurgh::measure::evaluate::player::{Identity, Player, PlayerError, Step, Thought, View};
 use simurgh::measure::evaluate::results::{Rate, Results, Row};
 use simurgh::measure::evaluate::store::Store;
 use simurgh::measure::evaluate::suite::Suite;
-use simurgh::measure::evaluate::{EvaluateError, Files, Materials, evaluate, markdown};
+use simurgh::measure::evaluate::{Aids, EvaluateError, Files, Materials, evaluate, html, markdown};
+use simurgh::measure::matches::{Contestant, Rules};
 
 /// What a scripted player does.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,8 +96,18 @@ fn key(materials: &Materials) -> Vec<(String, Move)> {
             position.play(m);
         }
     }
+    for (fen, m) in SUITE {
+        let (position, _) = simurgh::chess::Position::from_fen(fen).unwrap();
+        key.push((position.to_fen(true), position.parse_uci(m).unwrap()));
+    }
     key
 }
+
+/// Positions of a suite with their best move, which is worth 100 points.
+const SUITE: [(&str, &str); 2] = [
+    ("6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1", "a1a8"),
+    ("6k1/5ppp/8/8/8/8/5PPP/1R4K1 w - - 0 1", "b1b8"),
+];
 
 impl Player for Scripted {
     fn views(&mut self, games: &[Arc<Game>]) -> Result<Option<Vec<View>>, PlayerError> {
@@ -214,10 +228,13 @@ fn files(folder: &Folder) -> Files {
              4r1k1/2Q2ppp/2p2n2/3p4/N7/4r3/P5PP/2q2R1K w - - 0 2{number},f1c1 e3e1 c1e1 e8e1,{rating}\n"
         ));
     }
+    let suite = "6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - bm Ra8#; id \"one\"; c0 \"Ra8=100, Kf1=40\";\n\
+                 6k1/5ppp/8/8/8/8/5PPP/1R4K1 w - - bm Rb8#; id \"two\"; c0 \"Rb8=100, Kf1=40\";\n\
+                 6k1/5ppp/8/8/8/8/5PPP/1R4K1 w - - id \"asks for nothing\";\n";
     Files {
         pgn: vec![folder.file("games.pgn", &pgn)],
         puzzles: vec![folder.file("puzzles.csv", &puzzles)],
-        ..Files::default()
+        epd: vec![folder.file("suite.epd", suite)],
     }
 }
 
@@ -262,7 +279,11 @@ fn measured(
         told: &mut |_: Told<'_>| {},
         clock: Clock::default(),
     };
-    evaluate(&mut desk, &suite, materials)
+    let mut aids = Aids {
+        deep_nodes: 50,
+        ..Aids::default()
+    };
+    evaluate(&mut desk, &suite, materials, &mut aids)
 }
 
 fn share(rate: Rate) -> f64 {
@@ -343,6 +364,201 @@ fn the_random_player_is_as_good_as_chance() {
         (top1 - expected).abs() < 4.0 * sd,
         "{top1}, expected {expected}"
     );
+}
+
+#[test]
+fn suites_are_scored() {
+    let materials = materials("epd");
+    assert!(
+        materials.notes[0].contains("suite: 1 records"),
+        "{:?}",
+        materials.notes
+    );
+    let suites = |script| {
+        let mut player = Scripted::new(script, &materials);
+        row(&mut player, "epd", &materials).suites.unwrap()
+    };
+    let perfect = suites(Script::Perfect);
+    assert_eq!((perfect.len(), &*perfect[0].name), (1, "suite"));
+    let search = perfect[0].search.as_ref().unwrap();
+    assert_eq!(search.solved, Rate { hits: 2, of: 2 });
+    assert_eq!((search.points, search.most_points), (Some(200), Some(200)));
+    assert_eq!(
+        (search.median_nodes, search.median_ms),
+        (Some(3.0), Some(2.0))
+    );
+    let blunders = suites(Script::Blunders);
+    let policy = blunders[0].policy.as_ref().unwrap();
+    assert_eq!(policy.solved.hits, 0);
+    assert!(policy.points < Some(100) && policy.most_points == Some(200));
+    assert_eq!(blunders[0].search.as_ref().unwrap().median_nodes, None);
+}
+
+#[test]
+fn a_player_of_one_line_has_no_diversity_and_a_random_one_has_all() {
+    let nothing = Materials::default();
+    let mut steady = Scripted::new(Script::Blunders, &nothing);
+    let one = row(&mut steady, "diversity", &nothing).diversity.unwrap();
+    assert_eq!((one.games, one.distinct, one.entropy_bits), (200, 1, 0.0));
+    let mut random = Scripted::new(Script::Random, &nothing);
+    let all = row(&mut random, "quick,diversity", &nothing)
+        .diversity
+        .unwrap();
+    assert_eq!((all.games, all.distinct), (20, 20));
+    assert!((all.entropy_bits - 20.0_f64.log2()).abs() < 1e-9);
+}
+
+#[test]
+fn a_player_that_never_changes_its_mind_agrees_with_itself() {
+    let materials = materials("quick");
+    let mut perfect = Scripted::new(Script::Perfect, &materials);
+    let found = row(&mut perfect, "quick,agreement", &materials)
+        .agreement
+        .unwrap();
+    assert_eq!((found.nodes, found.top1), (50, Rate { hits: 50, of: 50 }));
+    // It says 0.25 at first sight and 0.5 after a search, always.
+    assert!((found.value_error.unwrap() - 0.25).abs() < 1e-6);
+    assert_eq!(found.value_correlation, None);
+}
+
+#[test]
+fn the_judges_own_moves_lose_nothing_and_blunders_a_lot() {
+    let Some(config) = crate::real_engines::stockfish() else {
+        return;
+    };
+    let materials = materials("quick");
+    let cancel = Arc::default();
+    let store = Store::in_memory().unwrap();
+    let mut judge = Judge::start(config, 6, &cancel).unwrap();
+    let samples = &materials.samples[..20];
+    let mut key = Vec::new();
+    for sample in samples {
+        let judged = judge.judge(&store, &sample.game, None, 1).unwrap();
+        let position = sample.game.current();
+        key.push((
+            position.to_fen(true),
+            position.parse_uci(&judged[0].m).unwrap(),
+        ));
+    }
+    let mut lost = |script| {
+        let player = &mut Scripted {
+            key: key.clone(),
+            ..Scripted::new(script, &Materials::default())
+        };
+        let mut desk = Desk {
+            player,
+            identity: &identity(&format!("{script:?}")),
+            store: &store,
+            sampling: Sampling::default(),
+            nodes: 10,
+            cancel: &cancel,
+            told: &mut |_: Told<'_>| {},
+            clock: Clock::default(),
+        };
+        losses(&mut desk, &mut judge, samples).unwrap().unwrap()
+    };
+    let perfect = lost(Script::Perfect);
+    for loss in [perfect.policy.unwrap(), perfect.search.unwrap()] {
+        assert_eq!((loss.mean, loss.error, loss.positions), (0.0, 0.0, 20));
+    }
+    assert!(perfect.judge.starts_with("Stockfish") && perfect.depth == 6);
+    // The first legal move that is not the judge's: worth some pawns less on average.
+    let blunders = lost(Script::Blunders).policy.unwrap();
+    assert!(blunders.mean > 50.0, "{blunders:?}");
+}
+
+/// A contestant that this test's engine scripts play.
+fn contestant(folder: &crate::client::Folder, mode: &str) -> Contestant {
+    Contestant {
+        name: "us".to_owned(),
+        engine: folder.script(mode),
+        pace: crate::client::nodes(1),
+        restart: false,
+    }
+}
+
+#[test]
+fn a_ladder_is_played_counted_and_not_played_twice() {
+    let folder = crate::client::Folder::new();
+    let Some(config) = crate::real_engines::stockfish() else {
+        return;
+    };
+    let cancel = Arc::default();
+    let opponent = Opponent::introduce(config.clone(), &[2200], &cancel).unwrap();
+    assert!(opponent.rungs.len() >= 8);
+    assert!(Opponent::introduce(config, &[99_999], &cancel).is_err());
+    let plan = LadderPlan {
+        opponent: Opponent {
+            rungs: opponent.rungs[..2].to_vec(),
+            ..opponent
+        },
+        games: 2,
+        move_time: Duration::from_millis(5),
+        book: Book::startpos(),
+        rules_text: "cut after 30 moves".to_owned(),
+        rules: Rules {
+            max_moves: Some(30),
+            stall: Duration::from_secs(60),
+            ..Rules::default()
+        },
+        concurrency: 2,
+    };
+    let store = Store::in_memory().unwrap();
+    let manner = Manner {
+        nodes: Some(1),
+        ..Manner::default()
+    };
+    let play = |mode: &str| {
+        let steps = AtomicU64::new(0);
+        let ladder = ladder(
+            &plan,
+            &contestant(&folder, mode),
+            &manner,
+            ("us", "settings"),
+            &store,
+            &cancel,
+            &mut |told| {
+                if let Told::Step(count) = told {
+                    steps.fetch_add(count, Ordering::Relaxed);
+                }
+            },
+        )
+        .unwrap();
+        assert_eq!(steps.load(Ordering::Relaxed), 4);
+        ladder
+    };
+    let first = play("good");
+    assert_eq!(first.rungs.len(), 2);
+    assert!(first.rungs.iter().all(|rung| rung.counts.games() == 2));
+    assert!(first.rungs.iter().all(|rung| rung.faults == 0));
+    assert!(first.rating.is_some());
+    // A contestant that crashes would lose; nothing is played, because all is known.
+    assert_eq!(play("crash"), first);
+}
+
+#[test]
+fn the_page_needs_nothing_from_outside() {
+    let materials = materials("quick");
+    let mut perfect = Scripted::new(Script::Perfect, &materials);
+    let results = Results {
+        simurgh: "0".to_owned(),
+        date: "today".to_owned(),
+        suite: "quick".to_owned(),
+        sampling: Sampling::default(),
+        nodes: 10,
+        rows: vec![Row {
+            name: "<script>".to_owned(),
+            ..row(&mut perfect, "quick,legality,accuracy,puzzles", &materials)
+        }],
+    };
+    let page = html::report(&results);
+    for outside in ["http://", "https://", "src=", "href=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert!(!page.contains("<script>") && page.contains("&lt;script&gt;"));
+    assert_eq!(page.matches("<svg").count(), 4);
+    assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
+    assert!(page.contains("prefers-color-scheme:dark") && page.contains("width=device-width"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod make_puzzles;
 mod run;
+mod stockfish;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};

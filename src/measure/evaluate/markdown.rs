@@ -1,6 +1,8 @@
 //! The report as Markdown: a row for each network or engine, then the details of each. Formats; computes nothing.
 
+use super::ladder::Ladder;
 use super::results::{Rate, Results, Row};
+use super::suites::Scored;
 
 /// What stands where nothing was measured.
 const NONE: &str = "n/a";
@@ -25,7 +27,7 @@ pub fn report(results: &Results) -> String {
 }
 
 /// Figures of the headline: title and value of a row.
-fn figures(row: &Row) -> Vec<(&'static str, String)> {
+pub fn figures(row: &Row) -> Vec<(&'static str, String)> {
     let legality = row.legality.as_ref();
     let accuracy = row.accuracy.as_ref();
     let puzzles = row.puzzles.as_ref();
@@ -41,6 +43,34 @@ fn figures(row: &Row) -> Vec<(&'static str, String)> {
         (
             "Puzzles, search",
             rate(puzzles.and_then(|one| Some(one.search.as_ref()?.all))),
+        ),
+        (
+            "Cp loss, policy",
+            number(
+                row.losses.as_ref().and_then(|one| Some(one.policy?.mean)),
+                1,
+            ),
+        ),
+        (
+            "Cp loss, search",
+            number(
+                row.losses.as_ref().and_then(|one| Some(one.search?.mean)),
+                1,
+            ),
+        ),
+        (
+            "Diversity, bits",
+            number(row.diversity.as_ref().map(|one| one.entropy_bits), 2),
+        ),
+        (
+            "Agreement",
+            rate(row.agreement.as_ref().map(|one| one.top1)),
+        ),
+        (
+            "Elo",
+            row.ladder
+                .as_ref()
+                .map_or(NONE.to_owned(), Ladder::sentence),
         ),
     ]
 }
@@ -127,6 +157,88 @@ fn details(row: &Row) -> String {
         let searched = format!("{} nodes", puzzles.nodes);
         text.push_str(&table(&["Rating", "Puzzles", "Policy", &searched], &lines));
     }
+    if let Some(suites) = &row.suites {
+        text.push_str("### EPD suites\n\n");
+        let mut lines = Vec::new();
+        for suite in suites {
+            let searched = format!("{} nodes", suite.nodes);
+            let ways = [("policy", &suite.policy), (&*searched, &suite.search)];
+            for (way, scored) in ways {
+                let of = |get: fn(&Scored) -> String| scored.as_ref().map_or(NONE.to_owned(), get);
+                lines.push(vec![
+                    suite.name.clone(),
+                    way.to_owned(),
+                    of(|one| format!("{} of {}", one.solved.hits, one.solved.of)),
+                    of(|one| match (one.points, one.most_points) {
+                        (Some(points), Some(most)) => format!("{points} of {most}"),
+                        _ => NONE.to_owned(),
+                    }),
+                    of(|one| number(one.median_nodes, 0)),
+                    of(|one| number(one.median_ms, 1)),
+                ]);
+            }
+        }
+        let titles = ["Suite", "By", "Solved", "Points", "Nodes to it", "ms to it"];
+        text.push_str(&table(&titles, &lines));
+        text.push_str(
+            "Nodes and time to the solution: the median over solved positions of the moment from which the search \
+             held on to it.\n\n",
+        );
+    }
+    if let Some(losses) = &row.losses {
+        text.push_str(&format!(
+            "### Centipawns lost a move\n\nJudged by {} at depth {}; scores are cut at ±1000.\n\n",
+            losses.judge, losses.depth
+        ));
+        let searched = format!("{} nodes", losses.nodes);
+        let ways = [("policy", losses.policy), (&*searched, losses.search)];
+        let lines: Vec<Vec<String>> = ways
+            .iter()
+            .map(|(way, loss)| {
+                vec![
+                    (*way).to_owned(),
+                    loss.map_or(NONE.to_owned(), |one| one.positions.to_string()),
+                    loss.map_or(NONE.to_owned(), |one| {
+                        format!("{:.1} ± {:.1}", one.mean, one.error)
+                    }),
+                ]
+            })
+            .collect();
+        text.push_str(&table(&["By", "Positions", "Mean ± its error"], &lines));
+    }
+    if let Some(diversity) = &row.diversity {
+        let how = match diversity.sampled {
+            true => "sampled from the policy",
+            false => "chosen by search",
+        };
+        text.push_str(&format!(
+            "### Openings of its own\n\n{} games of {} plies, moves {how}: {} different ones, entropy {:.2} bits of {:.2} \
+             possible. The most frequent one came {} times: {}.\n\n",
+            diversity.games,
+            diversity.plies,
+            diversity.distinct,
+            diversity.entropy_bits,
+            (diversity.games.max(1) as f64).log2(),
+            diversity.most_frequent.1,
+            diversity.most_frequent.0
+        ));
+    }
+    if let Some(agreement) = &row.agreement {
+        text.push_str(&format!(
+            "### Agreement with a search of {} nodes\n\n\
+             Over {} positions the search's move is the policy's first choice in {} and among its first three in {}. \
+             Mean |Q of the network − Q of the search|: {}; correlation: {}.\n\n",
+            agreement.nodes,
+            agreement.top1.of,
+            rate(Some(agreement.top1)),
+            rate(Some(agreement.top3)),
+            number(agreement.value_error, 3),
+            number(agreement.value_correlation, 3)
+        ));
+    }
+    if let Some(ladder) = &row.ladder {
+        text.push_str(&ladder_text(ladder));
+    }
     if !row.notes.is_empty() {
         text.push_str("### Notes\n\n");
         for note in &row.notes {
@@ -148,6 +260,58 @@ fn details(row: &Row) -> String {
         .collect();
     text.push_str(&table(&["Measure", "All runs", "This run"], &lines));
     text
+}
+
+/// What an Elo means, and what it does not.
+pub const ELO_CAVEAT: &str = "Sampling noise is all that the interval covers: the skill rungs are nominal, nobody has \
+    measured them, and UCI_Elo is calibrated for far more time than a move has here.";
+
+fn ladder_text(ladder: &Ladder) -> String {
+    let mut text = format!(
+        "### Games against {}\n\nElo {}; {}.\n\n{ELO_CAVEAT}\n\n",
+        ladder.engine,
+        ladder.sentence(),
+        ladder.rules
+    );
+    let lines: Vec<Vec<String>> = ladder
+        .rungs
+        .iter()
+        .map(|one| {
+            vec![
+                one.rung.clone(),
+                one.elo.to_string(),
+                one.counts.games().to_string(),
+                one.counts.wins.to_string(),
+                one.counts.draws.to_string(),
+                one.counts.losses.to_string(),
+                number(one.score, 3),
+                one.cut.to_string(),
+                one.adjudicated.to_string(),
+                one.faults.to_string(),
+            ]
+        })
+        .collect();
+    text.push_str(&table(
+        &[
+            "Rung",
+            "Elo",
+            "Games",
+            "W",
+            "D",
+            "L",
+            "Score",
+            "Cut",
+            "Adjudicated",
+            "Faults",
+        ],
+        &lines,
+    ));
+    text
+}
+
+/// A number with so many decimals.
+fn number(value: Option<f64>, decimals: usize) -> String {
+    value.map_or(NONE.to_owned(), |value| format!("{value:.decimals$}"))
 }
 
 /// `94.5 %`.

@@ -71,7 +71,7 @@ pub struct Step {
 }
 
 /// Who a player is, for reports and for the keys of the store.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// A name for people.
     pub name: String,
@@ -83,8 +83,6 @@ pub struct Identity {
     pub policy_settings: String,
     /// What of them changes a search's answers; the number of nodes is told apart.
     pub search_settings: String,
-    /// Temperature of the moves chosen after a search; 0 = the best one. `None` for a foreign engine.
-    pub temperature: Option<f64>,
     /// Whether the player has a pace of its own, so that a number of nodes means nothing to it.
     pub own_pace: Option<String>,
 }

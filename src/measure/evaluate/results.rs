@@ -4,9 +4,14 @@
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+use super::agreement::Agreement;
 use super::desk::Sampling;
+use super::diversity::Diversity;
+use super::judge::Losses;
+use super::ladder::Ladder;
 use super::policy::{Accuracy, Legality};
 use super::puzzles::Puzzles;
+use super::suites::SuiteResult;
 
 /// So many of so many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +79,16 @@ pub struct Row {
     pub accuracy: Option<Accuracy>,
     /// Puzzles solved.
     pub puzzles: Option<Puzzles>,
+    /// EPD suites, in the order they were named.
+    pub suites: Option<Vec<SuiteResult>>,
+    /// Centipawns lost a move.
+    pub losses: Option<Losses>,
+    /// Openings of games against itself.
+    pub diversity: Option<Diversity>,
+    /// Policy and value against a deeper search.
+    pub agreement: Option<Agreement>,
+    /// Games against an engine of known strengths, and the rating.
+    pub ladder: Option<Ladder>,
     /// What was not measured and why, and what is to be known of the figures.
     pub notes: Vec<String>,
     /// Seconds each measure took, over all runs that filled the store.
@@ -98,7 +113,17 @@ mod tests {
     #[test]
     fn nothing_measured_is_null() {
         let json = serde_json::to_value(Row::default()).unwrap();
-        for measure in ["legality", "accuracy", "puzzles"] {
+        let measures = [
+            "legality",
+            "accuracy",
+            "puzzles",
+            "suites",
+            "losses",
+            "diversity",
+            "agreement",
+            "ladder",
+        ];
+        for measure in measures {
             assert!(json[measure].is_null(), "{measure}");
         }
         let json = serde_json::to_value(Rate::default()).unwrap();

@@ -12,11 +12,30 @@ pub enum Measure {
     Accuracy,
     /// Puzzles solved.
     Puzzles,
+    /// EPD suites.
+    Epd,
+    /// Games against an engine of known strengths.
+    Ladder,
+    /// Centipawns lost a move.
+    Loss,
+    /// Different openings.
+    Diversity,
+    /// Policy and value against a deeper search.
+    Agreement,
 }
 
 impl Measure {
     /// All of them, in the order they are taken and reported.
-    pub const ALL: [Measure; 3] = [Measure::Legality, Measure::Accuracy, Measure::Puzzles];
+    pub const ALL: [Measure; 8] = [
+        Measure::Legality,
+        Measure::Accuracy,
+        Measure::Puzzles,
+        Measure::Epd,
+        Measure::Loss,
+        Measure::Diversity,
+        Measure::Agreement,
+        Measure::Ladder,
+    ];
 
     /// Its name in `--suite`.
     pub fn name(self) -> &'static str {
@@ -24,6 +43,11 @@ impl Measure {
             Measure::Legality => "legality",
             Measure::Accuracy => "accuracy",
             Measure::Puzzles => "puzzles",
+            Measure::Epd => "epd",
+            Measure::Ladder => "ladder",
+            Measure::Loss => "cploss",
+            Measure::Diversity => "diversity",
+            Measure::Agreement => "agreement",
         }
     }
 }
