@@ -10,6 +10,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use simurgh::chess::{Game, Move};
+use simurgh::client::EngineConfig;
 use simurgh::eval::OpenPolicy;
 use simurgh::measure::book::Book;
 use simurgh::measure::evaluate::desk::{Clock, Desk, Sampling, Told};
@@ -309,18 +310,13 @@ fn the_perfect_player_is_perfect() {
     assert_eq!(bands, ["1000-1200", "1800-2000"]);
     let puzzles = row.puzzles.unwrap();
     for solved in [puzzles.policy.unwrap(), puzzles.search.unwrap()] {
-        assert_eq!((solved.all.hits, solved.all.of), (10, 10));
+        assert_eq!((solved.all.hits, solved.all.of), (8, 8));
         let bands: Vec<(&str, u64)> = solved
             .bands
             .iter()
             .map(|one| (one.band, one.solved.hits))
             .collect();
-        let expected = [
-            ("below 1000", 2),
-            ("1000-1500", 4),
-            ("1500-2000", 2),
-            ("2000+", 2),
-        ];
+        let expected = [("1000-1500", 4), ("1500-2000", 2), ("2000+", 2)];
         assert_eq!(bands, expected);
     }
 }
@@ -337,8 +333,8 @@ fn the_blunderer_gets_nothing_right() {
     assert_eq!((legality.argmax.hits, legality.sampled.hits), (0, 0));
     assert_eq!(row.accuracy.unwrap().top1.hits, 0);
     let puzzles = row.puzzles.unwrap();
-    assert_eq!(puzzles.policy.unwrap().all, Rate { hits: 0, of: 10 });
-    assert_eq!(puzzles.search.unwrap().all, Rate { hits: 0, of: 10 });
+    assert_eq!(puzzles.policy.unwrap().all, Rate { hits: 0, of: 8 });
+    assert_eq!(puzzles.search.unwrap().all, Rate { hits: 0, of: 8 });
 }
 
 #[test]
@@ -467,16 +463,6 @@ fn the_judges_own_moves_lose_nothing_and_blunders_a_lot() {
     assert!(blunders.mean > 50.0, "{blunders:?}");
 }
 
-/// A contestant that this test's engine scripts play.
-fn contestant(folder: &crate::client::Folder, mode: &str) -> Contestant {
-    Contestant {
-        name: "us".to_owned(),
-        engine: folder.script(mode),
-        pace: crate::client::nodes(1),
-        restart: false,
-    }
-}
-
 #[test]
 fn a_ladder_is_played_counted_and_not_played_twice() {
     let folder = crate::client::Folder::new();
@@ -508,11 +494,17 @@ fn a_ladder_is_played_counted_and_not_played_twice() {
         nodes: Some(1),
         ..Manner::default()
     };
-    let play = |mode: &str| {
+    let play = |engine: EngineConfig| {
         let steps = AtomicU64::new(0);
+        let contestant = Contestant {
+            name: "us".to_owned(),
+            engine,
+            pace: crate::client::nodes(1),
+            restart: false,
+        };
         let ladder = ladder(
             &plan,
-            &contestant(&folder, mode),
+            &contestant,
             &manner,
             ("us", "settings"),
             &store,
@@ -527,13 +519,17 @@ fn a_ladder_is_played_counted_and_not_played_twice() {
         assert_eq!(steps.load(Ordering::Relaxed), 4);
         ladder
     };
-    let first = play("good");
+    let first = play(EngineConfig {
+        command: env!("CARGO_BIN_EXE_simurgh").into(),
+        options: vec![("Backend".to_owned(), "material".to_owned())],
+        ..EngineConfig::default()
+    });
     assert_eq!(first.rungs.len(), 2);
     assert!(first.rungs.iter().all(|rung| rung.counts.games() == 2));
     assert!(first.rungs.iter().all(|rung| rung.faults == 0));
     assert!(first.rating.is_some());
     // A contestant that crashes would lose; nothing is played, because all is known.
-    assert_eq!(play("crash"), first);
+    assert_eq!(play(folder.script("crash")), first);
 }
 
 #[test]
@@ -572,7 +568,7 @@ fn nothing_is_asked_twice() {
     let first = measured(&mut player, suite, &materials, &store, &cancel).unwrap();
     let once = asked.load(Ordering::Relaxed);
     // Accuracy looks at the same positions as legality.
-    assert_eq!(once, 100 + 2 * 15);
+    assert_eq!(once, 100 + 2 * 12);
     let second = measured(&mut player, suite, &materials, &store, &cancel).unwrap();
     assert_eq!(asked.load(Ordering::Relaxed), once);
     assert_eq!(first.legality, second.legality);
@@ -606,18 +602,18 @@ fn a_cut_run_goes_on() {
     let cancel = Arc::new(AtomicBool::new(false));
     let mut player = Impatient {
         player: Scripted::new(Script::Perfect, &materials),
-        most: 20,
+        most: 16,
         cancel: Arc::clone(&cancel),
     };
     let error = measured(&mut player, "quick,puzzles", &materials, &store, &cancel).unwrap_err();
     assert!(matches!(error, EvaluateError::Interrupted), "{error}");
-    assert_eq!(player.player.asked.load(Ordering::Relaxed), 20);
+    assert_eq!(player.player.asked.load(Ordering::Relaxed), 16);
     cancel.store(false, Ordering::Relaxed);
     player.most = u64::MAX;
     let row = measured(&mut player, "quick,puzzles", &materials, &store, &cancel).unwrap();
-    assert_eq!(row.puzzles.unwrap().search.unwrap().all.hits, 10);
-    // 15 positions, the policy's and the search's.
-    assert_eq!(player.player.asked.load(Ordering::Relaxed), 30);
+    assert_eq!(row.puzzles.unwrap().search.unwrap().all.hits, 8);
+    // 12 positions, the policy's and the search's.
+    assert_eq!(player.player.asked.load(Ordering::Relaxed), 24);
 }
 
 #[test]

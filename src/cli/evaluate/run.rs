@@ -331,7 +331,12 @@ fn network(options: &Options, ladder_nodes: u64) -> Result<Subject> {
         manner: Manner {
             nodes: Some(ladder_nodes),
             pace: None,
-            temperature: Some(options.temperature),
+            // With one node no move has visits to choose by: the best prior is played.
+            temperature: Some(if ladder_nodes == 1 {
+                0.0
+            } else {
+                options.temperature
+            }),
             top_k: None,
         },
         identity,

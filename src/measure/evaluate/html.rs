@@ -9,6 +9,7 @@ use super::plot::{self, Bar, Point, escape};
 use super::policy::{Accuracy, Legality};
 use super::puzzles::{Puzzles, Solved};
 use super::results::{Rate, Results, Row};
+use super::suites::{Scored, SuiteResult};
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--page:#fbfaf7;--ink:#1d2326;--soft:#5b656a;--line:#d9d6cc;--a:#1f6f8b;--b:#c9772b;--mark:#1d2326}
@@ -93,6 +94,9 @@ fn section(row: &Row) -> String {
     }
     if let Some(puzzles) = &row.puzzles {
         html.push_str(&puzzles_figure(puzzles));
+    }
+    if let Some(suites) = row.suites.as_deref().filter(|suites| !suites.is_empty()) {
+        html.push_str(&suites_figure(suites));
     }
     if !row.spent.is_empty() {
         let spent: Vec<(String, f64, String)> = row
@@ -199,6 +203,33 @@ fn puzzles_figure(puzzles: &Puzzles) -> String {
     let count = policy.or(search).map_or(0, |one| one.all.of);
     let caption = format!("{count} puzzles; solved when every move of the line is right.");
     figure("Puzzles solved", &svg, &caption)
+}
+
+fn suites_figure(suites: &[SuiteResult]) -> String {
+    let solved = |scored: &Option<Scored>| bar(scored.as_ref().map(|one| one.solved));
+    let groups: Vec<(String, Vec<Bar>)> = suites
+        .iter()
+        .map(|suite| {
+            let both = vec![solved(&suite.policy), solved(&suite.search)];
+            (suite.name.clone(), both)
+        })
+        .collect();
+    let searched = format!("{} nodes", suites.first().map_or(0, |suite| suite.nodes));
+    let svg = plot::bars("EPD suites", &["policy", &searched], &groups);
+    let points = |suite: &SuiteResult| {
+        let scored = suite.search.as_ref()?;
+        let (points, most) = (scored.points?, scored.most_points?);
+        Some(format!(
+            " {}: {points} of {most} points by search.",
+            suite.name
+        ))
+    };
+    let points: String = suites.iter().filter_map(points).collect();
+    figure(
+        "EPD suites solved",
+        &svg,
+        &format!("Positions solved.{points}"),
+    )
 }
 
 fn bar(rate: Option<Rate>) -> Bar {

@@ -77,7 +77,7 @@ pub struct Manner {
     pub nodes: Option<u64>,
     /// That pace.
     pub pace: Option<String>,
-    /// Temperature by visits (by priors with one node); 0 = the best move, `None` = not known.
+    /// Temperature by visits; 0 = the best move, `None` = not known.
     pub temperature: Option<f64>,
     /// Outputs a move is sampled from; `None` = all.
     pub top_k: Option<u32>,

@@ -28,6 +28,7 @@ pub mod suites;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::chess::Game;
 use crate::measure::matches::{Contestant, MatchError};
@@ -155,6 +156,14 @@ impl Materials {
             for path in &files.puzzles {
                 all.extend(puzzles::read(path)?);
             }
+            let easiest = puzzles::BANDS[0].1;
+            let easy = |puzzle: &&Puzzle| puzzle.rating.is_some_and(|rating| rating < easiest);
+            match all.iter().filter(easy).count() {
+                0 => {}
+                left_out => materials.notes.push(format!(
+                    "{left_out} puzzles rated below {easiest} were left out"
+                )),
+            }
             materials.puzzles = puzzles::pick(all, suite.size(PUZZLES), seed);
         }
         if suite.has(Measure::Epd) {
@@ -242,7 +251,12 @@ pub fn evaluate(
             this_run,
         });
     }
-    outcome.map(|()| row)
+    match outcome {
+        Ok(()) => Ok(row),
+        // An engine that was waited for ends the wait with an error of its own.
+        Err(_) if desk.cancel.load(Ordering::Relaxed) => Err(EvaluateError::Interrupted),
+        Err(error) => Err(error),
+    }
 }
 
 /// What a measure would need and has not got.

@@ -29,9 +29,8 @@ pub struct Puzzle {
     pub has_game: bool,
 }
 
-/// Bands of difficulty: name, lowest rating, first rating above.
-pub const BANDS: [(&str, u32, u32); 4] = [
-    ("below 1000", 0, 1000),
+/// Bands of difficulty: name, lowest rating, first rating above. Easier puzzles are left out.
+pub const BANDS: [(&str, u32, u32); 3] = [
     ("1000-1500", 1000, 1500),
     ("1500-2000", 1500, 2000),
     ("2000+", 2000, u32::MAX),
@@ -187,20 +186,27 @@ impl Columns {
     }
 }
 
-fn band(rating: Option<u32>) -> &'static str {
-    let Some(rating) = rating else { return UNRATED };
+/// The band of a rating, `None` below all of them.
+fn band(rating: Option<u32>) -> Option<&'static str> {
+    let Some(rating) = rating else {
+        return Some(UNRATED);
+    };
     BANDS
         .iter()
         .find(|(_, low, above)| (*low..*above).contains(&rating))
-        .map_or(UNRATED, |band| band.0)
+        .map(|band| band.0)
 }
 
-/// At most `most` puzzles of each band, drawn by `seed`; fewer are the first of more.
+/// At most `most` puzzles of each band, drawn by `seed`; fewer are the first of more. Those below all bands are left
+/// out.
 pub fn pick(mut puzzles: Vec<Puzzle>, most: usize, seed: u64) -> Vec<Puzzle> {
     puzzles.shuffle(&mut StdRng::seed_from_u64(seed));
     let mut counts = std::collections::HashMap::new();
     puzzles.retain(|puzzle| {
-        let count = counts.entry(band(puzzle.rating)).or_insert(0);
+        let Some(band) = band(puzzle.rating) else {
+            return false;
+        };
+        let count = counts.entry(band).or_insert(0);
         *count += 1;
         *count <= most
     });
@@ -310,7 +316,7 @@ fn count(puzzles: &[&Puzzle], solved: &[bool]) -> Solved {
     for (puzzle, &solved) in puzzles.iter().zip(solved) {
         all.add(solved);
         let name = band(puzzle.rating);
-        for one in bands.iter_mut().filter(|one| one.band == name) {
+        for one in bands.iter_mut().filter(|one| Some(one.band) == name) {
             one.solved.add(solved);
         }
     }
@@ -359,15 +365,16 @@ mod tests {
     #[test]
     fn bands_have_no_gaps() {
         for (rating, expected) in [
-            (999, "below 1000"),
-            (1000, "1000-1500"),
-            (1499, "1000-1500"),
-            (1500, "1500-2000"),
-            (2000, "2000+"),
+            (999, None),
+            (1000, Some("1000-1500")),
+            (1499, Some("1000-1500")),
+            (1500, Some("1500-2000")),
+            (1999, Some("1500-2000")),
+            (2000, Some("2000+")),
         ] {
             assert_eq!(band(Some(rating)), expected);
         }
-        assert_eq!(band(None), UNRATED);
+        assert_eq!(band(None), Some(UNRATED));
     }
 
     #[test]
