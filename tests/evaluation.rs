@@ -11,17 +11,21 @@ use rand::{Rng, SeedableRng};
 
 use simurgh::chess::{Game, Move};
 use simurgh::client::EngineConfig;
-use simurgh::eval::OpenPolicy;
+use simurgh::eval::{Answer, Fake, OpenPolicy, Policy};
 use simurgh::measure::book::Book;
 use simurgh::measure::evaluate::desk::{Clock, Desk, Sampling, Told};
 use simurgh::measure::evaluate::judge::{Judge, losses};
 use simurgh::measure::evaluate::ladder::{LadderPlan, Manner, Opponent, ladder};
+use simurgh::measure::evaluate::network::NetworkPlayer;
+use simurgh::measure::evaluate::only_moves;
 use simurgh::measure::evaluate::player::{Identity, Player, PlayerError, Step, Thought, View};
 use simurgh::measure::evaluate::results::{Rate, Results, Row};
 use simurgh::measure::evaluate::store::Store;
 use simurgh::measure::evaluate::suite::Suite;
 use simurgh::measure::evaluate::{Aids, EvaluateError, Files, Materials, evaluate, html, markdown};
 use simurgh::measure::matches::{Contestant, Rules};
+use simurgh::model::{ModelOptions, Source, load_backend};
+use simurgh::options::Options;
 
 /// What a scripted player does.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -649,4 +653,87 @@ fn a_player_that_reads_games_is_not_shown_bare_positions() {
     let row = row(&mut player, "quick,puzzles", &materials);
     assert!(row.puzzles.is_none());
     assert_eq!(player.asked.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn networks_can_be_asked_without_a_mask() {
+    let mut game = Game::default();
+    for text in "e2e4 e7e5 g1f3 b8c6 f1b5 a7a6 b5a4 g8f6".split(' ') {
+        let m = game.current().parse_uci(text).unwrap();
+        game.play(m);
+    }
+    // White may castle; then Black promotes, to a knight too.
+    let (late, _) =
+        simurgh::chess::Position::from_fen("8/8/8/8/8/1k6/p7/1N1K4 b - - 0 60").unwrap();
+    let games = [Arc::new(game), Arc::new(Game::new(late))];
+    for name in ["tower-flat", "tower-convolution", "tower-attention"] {
+        let path = format!("{}/tests/data/{name}.pb.gz", env!("CARGO_MANIFEST_DIR"));
+        let options = Options {
+            device: "cpu".to_owned(),
+            threads: 1,
+            ..Options::default()
+        };
+        let backend = load_backend(
+            &Source::File(path.into()),
+            &ModelOptions::new(&options).unwrap(),
+        )
+        .unwrap();
+        let mut player = NetworkPlayer::new(backend, &options).unwrap();
+        for view in player.views(&games).unwrap().unwrap() {
+            let open = view.open.unwrap();
+            assert_eq!(
+                (open.logits.len(), open.legal.len()),
+                (1858, view.moves.len())
+            );
+            let legal = open.legal.iter().map(|&output| open.logits[output]);
+            let priors = Policy::softmax(legal.collect(), 1.0).0;
+            for (a, b) in priors.iter().zip(&view.priors) {
+                assert!((a - b).abs() < 1e-5, "{name}: {a} {b}");
+            }
+        }
+        let thought = player.think(&games[0], 20).unwrap().unwrap();
+        assert!(games[0].current().is_legal(thought.best));
+        assert!((1..=40).contains(&thought.nodes), "{}", thought.nodes);
+        assert_eq!(thought.trail.last().unwrap().best, thought.best);
+    }
+}
+
+#[test]
+fn a_search_finds_the_mate_and_says_when() {
+    let options = Options {
+        threads: 1,
+        ..Options::default()
+    };
+    let mut player = NetworkPlayer::new(Arc::new(Fake::new(Answer::Uniform)), &options).unwrap();
+    let (position, _) = simurgh::chess::Position::from_fen(SUITE[0].0).unwrap();
+    let game = Arc::new(Game::new(position));
+    let thought = player.think(&game, 200).unwrap().unwrap();
+    assert_eq!(thought.best, game.current().parse_uci(SUITE[0].1).unwrap());
+    // A fake has only legal moves: legality cannot be measured on it.
+    let views = player.views(&[game]).unwrap().unwrap();
+    assert!(views[0].open.is_none());
+}
+
+#[test]
+fn stockfish_cuts_only_moves_out_of_games() {
+    let Some(config) = crate::real_engines::stockfish() else {
+        return;
+    };
+    let cancel = Arc::default();
+    let store = Store::in_memory().unwrap();
+    let mut judge = Judge::start(config, 8, &cancel).unwrap();
+    // Black leaves the queen to be taken on move 7.
+    let text =
+        "1. e4 e5 2. Nf3 d6 3. d4 Nf6 4. Nc3 Be7 5. Bc4 O-O 6. O-O a6 7. h3 Qd7 8. a3 Qxh3 *";
+    let game = simurgh::chess::pgn::read(text.as_bytes())
+        .next()
+        .unwrap()
+        .unwrap();
+    let cut = (0..8)
+        .find_map(|seed| only_moves::cut(&mut judge, &store, &game, 0.3, seed).unwrap())
+        .expect("a position with one good move");
+    assert_eq!(cut.line.len() % 2, 0);
+    let before = cut.before.moves();
+    assert_eq!(before, &game.moves[..before.len()]);
+    assert_eq!(cut.line[0], game.moves[before.len()]);
 }

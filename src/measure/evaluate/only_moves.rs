@@ -54,7 +54,7 @@ pub fn cut(
     gap: f64,
     seed: u64,
 ) -> Result<Option<Cut>, EvaluateError> {
-    let mut plies: Vec<usize> = (FIRST_PLY..game.moves.len()).collect();
+    let mut plies: Vec<usize> = (FIRST_PLY..=game.moves.len()).collect();
     plies.shuffle(&mut StdRng::seed_from_u64(seed));
     plies.truncate(LOOKS);
     for ply in plies {
