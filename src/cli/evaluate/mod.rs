@@ -11,7 +11,7 @@ use crate::options::Options;
 
 /// Measure a network or an engine: legality, accuracy, puzzles, suites, Elo
 #[derive(Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Evaluate {
     #[command(subcommand)]
     command: Option<Command>,

@@ -23,7 +23,7 @@ use crate::measure::evaluate::judge::Judge;
 use crate::measure::evaluate::ladder::{self, LadderPlan, Manner, Opponent};
 use crate::measure::evaluate::network::NetworkPlayer;
 use crate::measure::evaluate::player::{Identity, Player};
-use crate::measure::evaluate::results::Results;
+use crate::measure::evaluate::results::{Effort, Results};
 use crate::measure::evaluate::store::{Store, sha256};
 use crate::measure::evaluate::suite::{Measure, Suite};
 use crate::measure::evaluate::{Aids, Files, Materials, evaluate, html, markdown};
@@ -94,7 +94,7 @@ pub struct RunArgs {
     /// Depth at which moves are judged
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=60), help_heading = "Stockfish")]
     judge_depth: u32,
-    /// Nodes a move of a network on the ladder; 1 is the policy alone
+    /// Nodes a move on the ladder; 1 is the policy alone, its first choice
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Stockfish")]
     ladder_nodes: u64,
     /// Games a rung; default: 20, with quick 2
@@ -111,7 +111,8 @@ pub struct RunArgs {
     /// More rungs, as UCI_Elo; always there: Skill Level 0 to 3, the lowest UCI_Elo, 1500, 1800 and 2000
     #[arg(long, value_name = "ELO", num_args = 1.., help_heading = "Stockfish")]
     ladder_elo: Vec<u32>,
-    /// Openings of the ladder: EPD, FEN lines or PGN; default: the start position
+    /// Openings of the ladder: EPD, FEN lines or PGN; default: the start position, from which a network that never
+    /// varies plays much the same game again and again
     #[arg(long, value_name = "FILE", help_heading = "Stockfish")]
     openings: Option<PathBuf>,
     /// A game of the ladder that reaches this many full moves is cut, and a draw
@@ -163,7 +164,7 @@ impl Args for Engines {
                 .help("A UCI engine to measure, may be repeated: cmd=PROGRAM nodes=N ...")
                 .long_help(format!(
                     "A UCI engine to measure, may be repeated. It has no policy: what needs one is null. Without a \
-                     pace (nodes, depth, st, movetime) it searches the --nodes; on the ladder 1.\n{}",
+                     pace (nodes, depth, st, movetime) it searches the --nodes, on the ladder the --ladder-nodes.\n{}",
                     contestant::KEYS
                 )),
         )
@@ -237,7 +238,7 @@ pub fn run(args: &RunArgs, options: &Options) -> Result<()> {
             manner,
         } = match named {
             Named::Network(options) => network(&options, args.ladder_nodes)?,
-            Named::Engine(words) => engine(&words, &cancel)?,
+            Named::Engine(words) => engine(&words, args.ladder_nodes, &cancel)?,
         };
         let mut bar = Bar::default();
         let mut desk = Desk {
@@ -329,8 +330,10 @@ fn network(options: &Options, ladder_nodes: u64) -> Result<Subject> {
             restart: false,
         },
         manner: Manner {
-            nodes: Some(ladder_nodes),
-            pace: None,
+            effort: Effort {
+                nodes: Some(ladder_nodes),
+                pace: None,
+            },
             // With one node no move has visits to choose by: the best prior is played.
             temperature: Some(if ladder_nodes == 1 {
                 0.0
@@ -343,7 +346,7 @@ fn network(options: &Options, ladder_nodes: u64) -> Result<Subject> {
     })
 }
 
-fn engine(words: &[String], cancel: &Arc<AtomicBool>) -> Result<Subject> {
+fn engine(words: &[String], ladder_nodes: u64, cancel: &Arc<AtomicBool>) -> Result<Subject> {
     let mut contestant = contestant::parse(&[], words)?;
     let (pace, text) = own_pace(&contestant.pace)?;
     let config = &contestant.engine;
@@ -354,7 +357,7 @@ fn engine(words: &[String], cancel: &Arc<AtomicBool>) -> Result<Subject> {
         contestant.name = player.name().to_owned();
     }
     if contestant.pace.is_unlimited() {
-        contestant.pace.nodes = Some(1);
+        contestant.pace.nodes = Some(ladder_nodes);
     }
     let identity = Identity {
         name: contestant.name.clone(),
@@ -366,8 +369,10 @@ fn engine(words: &[String], cancel: &Arc<AtomicBool>) -> Result<Subject> {
         own_pace: text.clone(),
     };
     let manner = Manner {
-        nodes: contestant.pace.nodes,
-        pace: text,
+        effort: Effort {
+            nodes: contestant.pace.nodes.filter(|_| text.is_none()),
+            pace: text,
+        },
         ..Manner::default()
     };
     Ok(Subject {
