@@ -34,16 +34,17 @@ use crate::options::{Options, TABLE};
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 const SUITE: &str = "\
-What is measured: full, quick, or names separated by commas (with quick among them: a tenth of the size)
+What is measured: full, quick, or names separated by commas (with quick among them: a tenth of it)
 
-  legality   choices without a mask that are legal, by phase        1,000 positions   --pgn
-  accuracy   the human's move found, by rating                      1,000 positions   --pgn
-  puzzles    solved by the policy alone and with search             2,000 a band      --puzzles
-  epd        best moves, moves to avoid, moves with points          all positions     --epd
-  cploss     centipawns lost a move, judged by Stockfish            500 positions     --pgn
-  diversity  entropy of the openings it plays against itself        200 games
-  agreement  of policy and value with a deeper search of its own    500 positions     --pgn
-  ladder     Elo from games against Stockfish at known strengths    20 games a rung";
+  name       what                                      how many      needs
+  legality   choices without a mask that are legal     1,000         --pgn
+  accuracy   the human's move found, by rating         1,000         --pgn
+  puzzles    solved by policy alone and with search    2,000 a band  --puzzles
+  epd        best moves, moves to avoid, points        all           --epd
+  cploss     centipawns lost a move                    500           --pgn, Stockfish
+  diversity  entropy of openings against itself        200 games
+  agreement  with a deeper search of its own           500           --pgn
+  ladder     Elo from games against Stockfish          20 a rung     Stockfish";
 
 /// Flags of the evaluation itself.
 #[derive(Args)]
@@ -56,7 +57,7 @@ pub struct RunArgs {
     network: Vec<PathBuf>,
     #[command(flatten)]
     engines: Engines,
-    /// Games of people, PGN, plain or gzipped: legality and accuracy
+    /// Games of people, PGN, plain or gzipped; ratings are their WhiteElo and BlackElo tags
     #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Files")]
     pgn: Vec<PathBuf>,
     /// Puzzles, CSV with the columns FEN, Moves, Rating (as Lichess has them) and perhaps Game

@@ -342,9 +342,9 @@ mod tests {
         );
         let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
         let puzzle = columns()
-            .puzzle(&format!("x,{start},f7f6 d1h5,,e2e4"))
+            .puzzle(&format!("x,{start},f7f6 d1d5,,e2e4"))
             .unwrap_err();
-        assert!(puzzle.contains("d1h5"), "{puzzle}");
+        assert!(puzzle.contains("d1d5"), "{puzzle}");
         let puzzle = columns()
             .puzzle(&format!("x,{start},g7g5 d1h5,,e2e4 f7f6 d2d4"))
             .unwrap();
