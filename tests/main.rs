@@ -1,6 +1,7 @@
 //! The one integration binary, so that libtorch is linked once. Each module is a subject of its own.
 
 mod client;
+mod evaluation;
 mod golden;
 mod gpt;
 mod hostile;

@@ -3,6 +3,7 @@
 pub mod adjudication;
 pub mod book;
 pub mod clock;
+pub mod evaluate;
 pub mod matches;
 pub mod referee;
 pub mod sprt;

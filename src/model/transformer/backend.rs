@@ -8,7 +8,8 @@ use tch::{Device, Kind, Tensor};
 use super::{CpuTransformer, Transformer, TransformerFile};
 use crate::encode::{HistoryFill, SQUARE_POLICY, SquareTokens, TOKENS_ROW, square_policy_output};
 use crate::eval::{
-    Attributes, Backend, EvalError, EvalParams, Evaluation, Evaluator, Leaf, Policy, Wdl,
+    Attributes, Backend, EvalError, EvalParams, Evaluation, Evaluator, Leaf, OpenPolicy, Policy,
+    Wdl,
 };
 use crate::model::backend::attributes;
 use crate::model::settings::{device, device_name};
@@ -284,11 +285,35 @@ impl Evaluator for TransformerEvaluator {
         leaves: &[Leaf],
         params: &EvalParams,
     ) -> Result<Vec<Evaluation>, EvalError> {
+        self.read(leaves, |this, leaf, row, numbers| {
+            this.evaluation(leaf, row, numbers, params)
+        })
+    }
+
+    fn open_policy(&mut self, leaves: &[Leaf]) -> Result<Option<Vec<OpenPolicy>>, EvalError> {
+        let open = |_: &Self, leaf: &Leaf, row: usize, numbers: &Numbers| {
+            let output = |&m| square_policy_output(&leaf.position, m, false);
+            Ok(OpenPolicy {
+                logits: numbers.policy[row * SQUARE_POLICY..(row + 1) * SQUARE_POLICY].to_vec(),
+                legal: leaf.moves.iter().map(output).collect(),
+            })
+        };
+        self.read(leaves, open).map(Some)
+    }
+}
+
+impl TransformerEvaluator {
+    /// Runs leaves and reads something from the outputs of each.
+    fn read<T>(
+        &mut self,
+        leaves: &[Leaf],
+        read: impl Fn(&Self, &Leaf, usize, &Numbers) -> Result<T, EvalError>,
+    ) -> Result<Vec<T>, EvalError> {
         let _guard = tch::no_grad_guard();
         if !std::mem::replace(&mut self.threads_set, true) {
             tch::set_num_threads(1);
         }
-        let mut evaluations = Vec::with_capacity(leaves.len());
+        let mut all = Vec::with_capacity(leaves.len());
         for chunk in leaves.chunks(self.max_batch) {
             self.rows.resize(chunk.len() * TOKENS_ROW, 0.0);
             let rows = self.rows.as_chunks_mut::<TOKENS_ROW>().0;
@@ -300,9 +325,9 @@ impl Evaluator for TransformerEvaluator {
                 reason: e.to_string(),
             })?;
             for (row, leaf) in chunk.iter().enumerate() {
-                evaluations.push(self.evaluation(leaf, row, &numbers, params)?);
+                all.push(read(self, leaf, row, &numbers)?);
             }
         }
-        Ok(evaluations)
+        Ok(all)
     }
 }
