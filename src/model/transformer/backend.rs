@@ -215,6 +215,21 @@ impl Evaluator for CpuEvaluator {
         };
         leaves.iter().map(evaluate).collect()
     }
+
+    fn open_policy(&mut self, leaves: &[Leaf]) -> Result<Option<Vec<OpenPolicy>>, EvalError> {
+        let open = |leaf: &Leaf| {
+            let mut logits = Vec::with_capacity(SQUARE_POLICY);
+            let all = 0..SQUARE_POLICY;
+            self.network
+                .forward(&self.reader.tokens(leaf), all, &mut logits);
+            let output = |&m| square_policy_output(&leaf.position, m, false);
+            OpenPolicy {
+                logits,
+                legal: leaf.moves.iter().map(output).collect(),
+            }
+        };
+        Ok(Some(leaves.iter().map(open).collect()))
+    }
 }
 
 struct TransformerEvaluator {
