@@ -11,6 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::stockfish::stockfish;
 use crate::cli::interrupt::on_interrupt;
+use crate::cli::stdout;
 use crate::measure::evaluate::judge::Judge;
 use crate::measure::evaluate::only_moves;
 use crate::measure::evaluate::positions::games;
@@ -105,11 +106,11 @@ pub fn run(args: &MakePuzzles) -> Result<()> {
     out.flush().with_context(cannot)?;
     fs::rename(&unfinished, &args.output)
         .with_context(|| format!("cannot write {}", args.output.display()))?;
-    eprintln!(
+    stdout::warn(format_args!(
         "{made} puzzles from {looked_at} games by {} at depth {}; {refused} games could not be read",
         judge.name(),
         args.depth
-    );
+    ));
     Ok(())
 }
 

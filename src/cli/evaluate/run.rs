@@ -204,7 +204,7 @@ pub fn run(args: &RunArgs, options: &Options) -> Result<()> {
         .with_context(|| format!("cannot make the folder {}", args.output.display()))?;
     let store = Store::open(&args.output.join("answers.sqlite"))?;
     let cancel = on_interrupt("interrupted: ending; once more to end at once")?;
-    eprintln!("reading the files");
+    stdout::warn(format_args!("reading the files"));
     let materials = Materials::read(&files, &args.suite, args.draw_seed)?;
     let stockfish = stockfish(args.stockfish.as_deref())?;
     let mut judge = match &stockfish {
@@ -265,7 +265,10 @@ pub fn run(args: &RunArgs, options: &Options) -> Result<()> {
         write_reports(&args.output, &results)?;
     }
     stdout::print(&markdown::report(&results))?;
-    eprintln!("written: {}", args.output.join("report.html").display());
+    stdout::warn(format_args!(
+        "written: {}",
+        args.output.join("report.html").display()
+    ));
     Ok(())
 }
 
@@ -547,7 +550,7 @@ impl Bar {
                 self.end();
                 let bar = ProgressBar::new(steps);
                 if bar.is_hidden() {
-                    eprintln!("{name}: {measure}, {steps}");
+                    stdout::warn(format_args!("{name}: {measure}, {steps}"));
                 }
                 if let Ok(style) = ProgressStyle::with_template(
                     "{msg:40!} {bar:25} {pos}/{len}, {per_sec}, {eta} left",
