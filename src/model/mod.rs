@@ -2,6 +2,7 @@
 //! never stdout.
 
 mod assemble;
+mod attention;
 mod backend;
 mod cpu;
 pub mod cpu_tower;
@@ -26,6 +27,7 @@ mod winograd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use attention::{HeadMap, attention_maps};
 pub use backend::TorchBackend;
 pub use embedded::embedded;
 pub use error::ModelError;

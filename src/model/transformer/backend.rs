@@ -31,6 +31,31 @@ struct Place {
     kind: Kind,
 }
 
+impl TransformerFile {
+    /// Every tensor by name, rounded to `storage` first, to be computed with in `kind`.
+    pub(in crate::model) fn on_device(
+        &self,
+        device: Device,
+        storage: Kind,
+        kind: Kind,
+    ) -> Result<HashMap<String, Tensor>, ModelError> {
+        let mut tensors = HashMap::new();
+        for parameter in self.config.parameters() {
+            let values = self
+                .tensors
+                .get(&parameter.name)
+                .map_or(&[][..], Vec::as_slice);
+            let tensor = Tensor::f_from_slice(values)?
+                .f_reshape(&parameter.shape)?
+                .f_to_kind(storage)?
+                .f_to_kind(kind)?
+                .f_to_device(device)?;
+            tensors.insert(parameter.name, tensor);
+        }
+        Ok(tensors)
+    }
+}
+
 impl TransformerBackend {
     /// Puts a network on the device the options name, in their precision.
     ///
@@ -56,19 +81,7 @@ impl TransformerBackend {
             Precision::Fp16 => Kind::Half,
             _ => kind,
         };
-        let mut tensors = HashMap::new();
-        for parameter in file.config.parameters() {
-            let values = file
-                .tensors
-                .get(&parameter.name)
-                .map_or(&[][..], Vec::as_slice);
-            let tensor = Tensor::f_from_slice(values)?
-                .f_reshape(&parameter.shape)?
-                .f_to_kind(storage)?
-                .f_to_kind(kind)?
-                .f_to_device(device)?;
-            tensors.insert(parameter.name, tensor);
-        }
+        let tensors = file.on_device(device, storage, kind)?;
         Ok(TransformerBackend {
             attributes: Attributes {
                 name: file.name.clone(),
