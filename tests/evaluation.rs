@@ -19,7 +19,7 @@ use simurgh::measure::evaluate::ladder::{LadderPlan, Manner, Opponent, ladder};
 use simurgh::measure::evaluate::network::NetworkPlayer;
 use simurgh::measure::evaluate::only_moves;
 use simurgh::measure::evaluate::player::{Identity, Player, PlayerError, Step, Thought, View};
-use simurgh::measure::evaluate::results::{Rate, Results, Row};
+use simurgh::measure::evaluate::results::{Effort, Rate, Results, Row};
 use simurgh::measure::evaluate::store::Store;
 use simurgh::measure::evaluate::suite::Suite;
 use simurgh::measure::evaluate::{Aids, EvaluateError, Files, Materials, evaluate, html, markdown};
@@ -495,7 +495,10 @@ fn a_ladder_is_played_counted_and_not_played_twice() {
     };
     let store = Store::in_memory().unwrap();
     let manner = Manner {
-        nodes: Some(1),
+        effort: Effort {
+            nodes: Some(1),
+            pace: None,
+        },
         ..Manner::default()
     };
     let play = |engine: EngineConfig| {
@@ -722,18 +725,27 @@ fn stockfish_cuts_only_moves_out_of_games() {
     let cancel = Arc::default();
     let store = Store::in_memory().unwrap();
     let mut judge = Judge::start(config, 8, &cancel).unwrap();
-    // Black leaves the queen to be taken on move 7.
+    // Black gives the queen for a knight that one pawn defends.
     let text =
-        "1. e4 e5 2. Nf3 d6 3. d4 Nf6 4. Nc3 Be7 5. Bc4 O-O 6. O-O a6 7. h3 Qd7 8. a3 Qxh3 *";
+        "1. e4 c6 2. Nc3 Qa5 3. Nf3 d6 4. Be2 Nd7 5. O-O h6 6. d3 a6 7. h3 Qxc3 8. bxc3 b6 *";
     let game = simurgh::chess::pgn::read(text.as_bytes())
         .next()
         .unwrap()
         .unwrap();
-    let cut = (0..8)
-        .find_map(|seed| only_moves::cut(&mut judge, &store, &game, 0.3, seed).unwrap())
+    let cut = only_moves::cut(&mut judge, &store, &game, 0.5, 1)
+        .unwrap()
         .expect("a position with one good move");
-    assert_eq!(cut.line.len() % 2, 0);
-    let before = cut.before.moves();
-    assert_eq!(before, &game.moves[..before.len()]);
-    assert_eq!(cut.line[0], game.moves[before.len()]);
+    assert_eq!(cut.before.moves(), &game.moves[..13]);
+    assert_eq!(cut.line[..2], game.moves[13..15]);
+    // With the queen gone nothing hangs on a single move.
+    assert_eq!(cut.line.len(), 2);
+    let quiet = simurgh::chess::PgnGame {
+        moves: game.moves[..13].to_vec(),
+        ..game
+    };
+    assert!(
+        only_moves::cut(&mut judge, &store, &quiet, 0.5, 1)
+            .unwrap()
+            .is_none()
+    );
 }

@@ -3,6 +3,7 @@
 mod client;
 mod evaluation;
 mod golden;
+mod gpt;
 mod hostile;
 mod notation;
 mod perft;

@@ -13,7 +13,8 @@ use simurgh::eval::{Backend, EvalParams, Evaluation, Evaluator, Leaf, Policy};
 use simurgh::model::transformer::{
     AttentionBias, Config, FfActivation, NormKind, NormPlace, SmolgenConfig, Transformer, ValueRead,
 };
-use simurgh::model::transformer::{TransformerBackend, TransformerFile, write};
+use simurgh::model::transformer::{TransformerBackend, TransformerFile};
+use simurgh::model::weight_file::{NetworkConfig, write};
 use simurgh::model::{AnyFile, ModelOptions};
 use simurgh::options::Options;
 use tch::Tensor;

@@ -6,7 +6,8 @@ use clap::Args;
 use super::stdout;
 use crate::engine::settings_text;
 use crate::model::{
-    AnyFile, Body, ModelOptions, NetworkFile, NetworkWeights, Policy, Source, TransformerFile,
+    AnyFile, Body, GptFile, ModelOptions, NetworkFile, NetworkWeights, Policy, Source,
+    TransformerFile,
 };
 use crate::options::{Domain, Options, TABLE};
 
@@ -66,7 +67,37 @@ fn describe_network(source: &Source, options: &Options) -> Result<()> {
     match AnyFile::read(source)? {
         AnyFile::Lc0(file) => describe_lc0(&file, options),
         AnyFile::Transformer(file) => describe_transformer(&file),
+        AnyFile::Gpt(file) => describe_gpt(&file),
     }
+}
+
+fn describe_gpt(file: &GptFile) -> Result<()> {
+    let config = &file.config;
+    let mut text = format!(
+        "network:      {}\nbody:         GPT of {} blocks, width {}, {} heads, context {}, positions {:?}\n\n\
+         parameters               in the file  by formula\n",
+        file.name, config.layers, config.width, config.heads, config.context, config.positions,
+    );
+    for group in config.groups() {
+        text += &format!(
+            "{:<24} {:>11} {:>11}\n",
+            group.name, group.counted, group.formula
+        );
+    }
+    text += &manifest(&file.manifest);
+    Ok(stdout::print(&text)?)
+}
+
+/// What a file says of its making, a line each.
+fn manifest(manifest: &serde_json::Value) -> String {
+    let mut lines = String::new();
+    for (key, value) in manifest.as_object().into_iter().flatten() {
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        lines += &format!("{:<14}{text}\n", format!("{key}:"));
+    }
+    lines
 }
 
 fn describe_transformer(file: &TransformerFile) -> Result<()> {
@@ -100,14 +131,7 @@ fn describe_transformer(file: &TransformerFile) -> Result<()> {
         "moves left",
         if config.moves_left { "yes" } else { "no" }.to_owned(),
     );
-    if let serde_json::Value::Object(manifest) = &file.manifest {
-        for (key, value) in manifest {
-            let text = value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned);
-            line(key, text);
-        }
-    }
+    lines += &manifest(&file.manifest);
     Ok(stdout::print(&lines)?)
 }
 

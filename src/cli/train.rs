@@ -1,6 +1,6 @@
 //! `simurgh train`: runs a training, shows how it goes, writes out a network. Computes nothing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};
@@ -10,11 +10,12 @@ use serde_json::json;
 use super::interrupt::on_interrupt;
 use super::stdout;
 use crate::model::transformer;
-use crate::train::checkpoint;
+use crate::model::weight_file::{self, NetworkConfig};
 use crate::train::config::TrainConfig;
 use crate::train::trainer::{self, Ended, LogLine, Told};
+use crate::train::{checkpoint, report};
 
-/// Train a transformer, or write a checkpoint out as a network
+/// Train a transformer; write a checkpoint out as a network; draw a run's curves
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Train {
@@ -32,6 +33,16 @@ pub struct Train {
 enum Command {
     /// The averaged weights of a checkpoint as a network file
     Export(Export),
+    /// How many parameters a network has: the keys of a run's [model] as a TOML file, - for standard input
+    Size {
+        /// The file
+        model: PathBuf,
+    },
+    /// The curves of a run as report.html in its folder; a run writes it with each checkpoint
+    Report {
+        /// The run's folder
+        folder: PathBuf,
+    },
 }
 
 #[derive(Args)]
@@ -55,9 +66,25 @@ struct Export {
 pub fn run(args: &Train) -> Result<()> {
     match (&args.command, &args.config) {
         (Some(Command::Export(args)), _) => export(args),
+        (Some(Command::Report { folder }), _) => {
+            let path = report::write_report(folder)?;
+            Ok(stdout::say(path.display())?)
+        }
+        (Some(Command::Size { model }), _) => size(model),
         (None, Some(_)) => train(args),
-        (None, None) => bail!("expected --config FILE, or export CHECKPOINT"),
+        (None, None) => bail!("expected --config FILE, or one of export, size and report"),
     }
+}
+
+fn size(path: &Path) -> Result<()> {
+    let text = match path == Path::new("-") {
+        true => std::io::read_to_string(std::io::stdin())?,
+        false => std::fs::read_to_string(path)
+            .map_err(|e| anyhow!("cannot read {}: {e}", path.display()))?,
+    };
+    let model: transformer::Config = toml::from_str(&text)?;
+    model.check().map_err(|why| anyhow!("{why}"))?;
+    Ok(stdout::say(model.size())?)
 }
 
 fn train(args: &Train) -> Result<()> {
@@ -145,7 +172,7 @@ fn export(args: &Export) -> Result<()> {
         "training": progress.config.train,
         "license": args.license,
     });
-    transformer::write(
+    weight_file::write(
         &args.output,
         &progress.config.model,
         &manifest,

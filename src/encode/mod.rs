@@ -1,5 +1,6 @@
 //! Positions to network inputs and moves to policy indices, on plain slices. Never a tensor.
 
+pub mod game_tokens;
 mod planes;
 mod policy;
 mod squares;

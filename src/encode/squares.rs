@@ -94,6 +94,16 @@ impl SquareTokens {
         self
     }
 
+    /// The features that are 0 or 1, each as the squares where it is 1.
+    pub fn masks(&self) -> &[u64] {
+        &self.masks
+    }
+
+    /// The last feature, the same on every square: the rule-50 count / 100.
+    pub fn rule50(&self) -> f32 {
+        self.rule50
+    }
+
     /// Writes the tokens as numbers, `[64, FEATURES]`.
     pub fn write(&self, out: &mut [f32; TOKENS_ROW]) {
         out.fill(0.0);

@@ -10,6 +10,7 @@ mod embedded;
 mod error;
 mod file;
 mod format;
+pub mod gpt;
 mod heads;
 pub mod lanes;
 mod layer;
@@ -21,17 +22,19 @@ mod settings;
 mod torch;
 pub mod tower_config;
 pub mod transformer;
+pub mod weight_file;
 mod weights;
 mod winograd;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use attention::{HeadMap, attention_maps};
+pub use attention::{AttentionMaps, attention_maps};
 pub use backend::TorchBackend;
 pub use embedded::embedded;
 pub use error::ModelError;
 pub use format::{Activation, BodyKind, InputEmbedding, NetFormat};
+pub use gpt::{GptConfig, GptFile};
 pub use heads::{PolicyHead, ValueHead};
 pub use settings::{ModelOptions, Precision};
 pub use transformer::{TransformerBackend, TransformerFile};
@@ -39,6 +42,7 @@ pub use weights::{Body, NetworkWeights, Policy};
 
 use crate::eval::Backend;
 use crate::options::Options;
+use weight_file::NetworkConfig;
 
 /// Where a network comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +82,8 @@ pub enum AnyFile {
     Lc0(NetworkFile),
     /// A transformer of the project's own.
     Transformer(Box<TransformerFile>),
+    /// A GPT that reads moves.
+    Gpt(Box<GptFile>),
 }
 
 impl AnyFile {
@@ -104,12 +110,24 @@ impl AnyFile {
         }
     }
 
+    /// For messages.
+    pub fn name(&self) -> &str {
+        match self {
+            AnyFile::Lc0(file) => &file.name,
+            AnyFile::Transformer(file) => &file.name,
+            AnyFile::Gpt(file) => &file.name,
+        }
+    }
+
     /// Reads a network from the bytes of its file.
     ///
     /// # Errors
     /// When the bytes are no network.
     pub fn parse(bytes: Vec<u8>, name: &str) -> Result<AnyFile, ModelError> {
-        if TransformerFile::is_one(&bytes) {
+        if weight_file::is_safetensors(&bytes) {
+            if weight_file::format_of(&bytes).as_deref() == Some(GptConfig::FORMAT) {
+                return Ok(AnyFile::Gpt(Box::new(GptFile::parse(&bytes, name)?)));
+            }
             let file = TransformerFile::parse(&bytes, name)?;
             return Ok(AnyFile::Transformer(Box::new(file)));
         }
@@ -196,6 +214,12 @@ pub fn load_backend(
             Arc::new(TorchBackend::new(&weights, options)?)
         }
         AnyFile::Transformer(file) => Arc::new(TransformerBackend::new(&file, options)?),
+        AnyFile::Gpt(file) => {
+            return Err(ModelError::Unsupported {
+                name: file.name,
+                what: "is a GPT, which gives no value".to_owned(),
+            });
+        }
     })
 }
 

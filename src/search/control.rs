@@ -24,7 +24,18 @@ struct State {
     ponderhit: Option<Instant>,
     workers: usize,
     finished: bool,
-    failure: Option<String>,
+    failure: Failure,
+}
+
+/// What went wrong in this search.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Failure {
+    #[default]
+    None,
+    /// Not told yet.
+    New(String),
+    /// Told; later ones are its consequences.
+    Told,
 }
 
 /// What the driver finds when it wakes up.
@@ -97,13 +108,27 @@ impl Control {
 
     /// Something went wrong: the first message is kept and the workers leave.
     pub fn fail(&self, message: String) {
-        self.state.lock().failure.get_or_insert(message);
+        let mut state = self.state.lock();
+        if state.failure == Failure::None {
+            state.failure = Failure::New(message);
+        }
+        drop(state);
         self.abort();
     }
 
     /// The message of [`Control::fail`], once.
     pub fn take_failure(&self) -> Option<String> {
-        self.state.lock().failure.take()
+        let mut state = self.state.lock();
+        match std::mem::take(&mut state.failure) {
+            Failure::New(message) => {
+                state.failure = Failure::Told;
+                Some(message)
+            }
+            other => {
+                state.failure = other;
+                None
+            }
+        }
     }
 
     /// Sleeps until something changes, at most `timeout`.

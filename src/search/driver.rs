@@ -204,7 +204,6 @@ impl Driver<'_> {
     fn watch(&mut self, first_legal: Move) {
         let control = &self.shared.control;
         let mut orders = control.orders();
-        let mut failed = false;
         loop {
             let held = is_held(self.endless, self.ponder, orders);
             if orders.stop || !held && orders.workers == 0 {
@@ -213,8 +212,7 @@ impl Driver<'_> {
             if !held && (self.is_out_of_time(orders) || self.is_answered()) {
                 return;
             }
-            if !failed && let Some(message) = control.take_failure() {
-                failed = true;
+            if let Some(message) = control.take_failure() {
                 (self.sink)(Event::Message(message));
             }
             self.tell_full();

@@ -106,3 +106,91 @@ fn value_target(sample: &Sample, result_weight: f32) -> [f32; 3] {
         (None, None) => [0.0; 3],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::chess::Position;
+    use crate::encode::FEATURES;
+    use crate::train::config::TrainConfig;
+    use crate::train::{GameRecord, Ply, PolicyLabel, Source, TrainingGame, WdlLabel};
+
+    fn data() -> DataConfig {
+        let config: TrainConfig = toml::from_str(crate::train::config::tests::TINY).unwrap();
+        config.data
+    }
+
+    fn sample(fen: &str, scores: &[(&str, i16)]) -> Sample {
+        let (position, _) = Position::from_fen(fen).unwrap();
+        let named = |text: &str| position.parse_uci(text).unwrap();
+        let mut record = GameRecord::new(position.clone(), Source::Engine);
+        record.plies.push(Ply {
+            wdl: WdlLabel::new(600, 300, 100),
+            policy: PolicyLabel::Scores(scores.iter().map(|&(m, cp)| (named(m), cp)).collect()),
+            ..Ply::played(named(scores[0].0))
+        });
+        Arc::new(TrainingGame::new(record))
+            .samples()
+            .next()
+            .unwrap()
+    }
+
+    #[test]
+    fn targets_stand_at_their_moves_and_add_up_to_one() {
+        let rook = sample(
+            "8/5k2/8/8/8/8/2K5/7R w - - 3 40",
+            &[("h1h8", 400), ("h1a1", 390)],
+        );
+        let king = sample("8/8/8/8/8/2k5/8/K7 w - - 0 1", &[("a1b1", 0)]);
+        let batch = Batch::encode(&[rook.clone(), king], &data(), None);
+        assert_eq!((batch.size, batch.most_moves), (2, 22));
+        for row in 0..2 {
+            let at = row * 22..(row + 1) * 22;
+            let legal = batch.legal[at.clone()].iter().filter(|&&l| l).count();
+            assert_eq!(legal, [22, 2][row]);
+            let sum: f32 = batch.policy[at.clone()].iter().sum();
+            assert!((sum - 1.0).abs() < 1e-6);
+            let best = at.start + batch.best[row] as usize;
+            let highest = batch.policy[at].iter().copied().fold(0.0, f32::max);
+            assert_eq!(batch.policy[best], highest);
+        }
+        let best = batch.best[0] as usize;
+        assert_eq!(batch.outputs[best], 7 * 64 + 63);
+        assert_eq!(batch.value[..3], [0.6, 0.3, 0.1]);
+        let again = batch.rows(1, 2);
+        assert_eq!(again.policy, batch.policy[22..]);
+        assert_eq!(again.tokens, batch.tokens[TOKENS_ROW..]);
+    }
+
+    #[test]
+    fn mirrored_rows_have_mirrored_tokens_and_outputs() {
+        let plain = sample(
+            "8/5k2/8/8/8/8/2K5/7R w - - 3 40",
+            &[("h1h8", 400), ("h1a1", 0)],
+        );
+        let castles = sample("4k3/8/8/8/8/8/8/4K2R w K - 0 1", &[("e1g1", 10)]);
+        let samples: Vec<Sample> = (0..40)
+            .flat_map(|_| [plain.clone(), castles.clone()])
+            .collect();
+        let batch = Batch::encode(&samples, &data(), Some(4));
+        let m = batch.most_moves;
+        let rook =
+            |row: usize, square: usize| batch.tokens[row * TOKENS_ROW + square * FEATURES + 3];
+        let mut mirrored = 0;
+        for row in 0..80 {
+            let best = batch.outputs[row * m + batch.best[row] as usize];
+            match (row % 2, rook(row, 0) == 1.0) {
+                (0, true) => {
+                    mirrored += 1;
+                    assert_eq!((best, rook(row, 7)), (56, 0.0));
+                }
+                (0, false) => assert_eq!((best, rook(row, 7)), (7 * 64 + 63, 1.0)),
+                // Whoever may castle is never mirrored.
+                (_, swapped) => assert!(!swapped && rook(row, 7) == 1.0),
+            }
+        }
+        assert!((8..32).contains(&mirrored), "{mirrored} of 40");
+    }
+}

@@ -14,7 +14,8 @@ use super::TrainError;
 use super::adamw::AdamW;
 use super::config::TrainConfig;
 use super::reader::ReaderState;
-use crate::model::transformer::{Config, Parameter};
+use crate::model::transformer::Config;
+use crate::model::weight_file::{NetworkConfig, Parameter};
 
 const FORMAT: &str = "simurgh-checkpoint-1";
 const KINDS: [&str; 4] = ["weights", "ema", "first", "second"];

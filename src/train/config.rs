@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::TrainError;
 use crate::model::transformer::Config as ModelConfig;
+use crate::model::weight_file::NetworkConfig;
 
 /// A run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,7 +73,10 @@ pub struct ScheduleConfig {
     pub learning_rate: f64,
     /// Steps over which it rises from 0; then it falls along a cosine to a tenth.
     pub warmup: u64,
-    /// AdamW's, on tensors of two or more dimensions.
+    /// What moves the matrices inside the network; AdamW moves the rest.
+    #[serde(default)]
+    pub optimizer: Optimizer,
+    /// On tensors of two or more dimensions.
     #[serde(default = "default_decay")]
     pub weight_decay: f64,
     /// Largest norm of the gradient.
@@ -96,6 +100,16 @@ pub struct ScheduleConfig {
     /// Of everything random.
     #[serde(default)]
     pub seed: u64,
+}
+
+/// Optimisers of the matrices inside the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Optimizer {
+    #[default]
+    Adamw,
+    /// Steps along the momentum made orthogonal.
+    Muon,
 }
 
 /// Numbers in forward and backward passes; the weights themselves are fp32.

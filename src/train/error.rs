@@ -115,6 +115,14 @@ pub enum TrainError {
         /// What does not fit.
         why: String,
     },
+    /// A run's log that shows nothing.
+    #[error("{}: {why}", path.display())]
+    Log {
+        /// The run's folder.
+        path: PathBuf,
+        /// What is missing.
+        why: String,
+    },
     /// The loss or the gradient is NaN or infinite.
     #[error("the loss or the gradient is no number after step {step}; the last checkpoint stays")]
     NotANumber {

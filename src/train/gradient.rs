@@ -13,6 +13,7 @@ use super::batch::Batch;
 use super::config::Arithmetic;
 use crate::encode::FEATURES;
 use crate::model::transformer::{Config, Transformer};
+use crate::model::weight_file::NetworkConfig;
 
 type Result<T> = std::result::Result<T, TchError>;
 

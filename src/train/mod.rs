@@ -13,6 +13,7 @@ pub mod gradient;
 pub mod labels;
 pub mod reader;
 mod record;
+pub mod report;
 mod sample;
 pub mod trainer;
 pub mod v6;

@@ -177,3 +177,109 @@ pub fn mix(seed: u64, number: u64) -> u64 {
     x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ x >> 31
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::chess::Position;
+    use crate::train::chunk::ChunkWriter;
+    use crate::train::{GameRecord, Ply, PolicyLabel, Source, WdlLabel};
+
+    /// A file of `games` games of `plies` labelled positions each, told apart by their values.
+    fn file(name: &str, games: u16, plies: u16) -> PathBuf {
+        let path =
+            std::env::temp_dir().join(format!("simurgh-reader-{name}-{}", std::process::id()));
+        let mut writer = ChunkWriter::create(&path).unwrap();
+        for game in 0..games {
+            let mut position = Position::startpos();
+            let mut record = GameRecord::new(position.clone(), Source::Engine);
+            for ply in 0..plies {
+                let moves = position.legal_moves();
+                let played = moves[usize::from(game) % moves.len()];
+                let win = game * plies + ply;
+                record.plies.push(Ply {
+                    wdl: WdlLabel::new(win, 1000 - win, 0),
+                    policy: PolicyLabel::Scores(vec![(played, 0)]),
+                    ..Ply::played(played)
+                });
+                position.play(played);
+            }
+            writer.push(record).unwrap();
+            writer.flush().unwrap();
+        }
+        writer.finish().unwrap();
+        path
+    }
+
+    /// The number of a position.
+    fn number(sample: &Sample) -> u32 {
+        (sample.wdl().unwrap().win * 1000.0).round() as u32
+    }
+
+    #[test]
+    fn every_position_comes_once_a_pass_in_an_order_of_its_own() {
+        let path = file("once", 7, 5);
+        let mut reader = Reader::open(&[(&path, 1.0)], 2, 9, &ReaderState::default()).unwrap();
+        let mut pass = || -> Vec<u32> {
+            let samples = reader.next(35).unwrap();
+            samples.iter().map(number).collect()
+        };
+        let (first, second) = (pass(), pass());
+        let sorted = |pass: &[u32]| {
+            let mut sorted = pass.to_vec();
+            sorted.sort_unstable();
+            sorted
+        };
+        let all: Vec<u32> = (0..35).collect();
+        assert_eq!(
+            (sorted(&first), sorted(&second)),
+            (all.clone(), all.clone())
+        );
+        assert!(first != all && first != second);
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn it_goes_on_from_any_state() {
+        let path = file("state", 6, 4);
+        let files = [(&path, 1.0)];
+        let mut whole = Reader::open(&files, 2, 3, &ReaderState::default()).unwrap();
+        whole.next(17).unwrap();
+        let state = whole.state();
+        let rest: Vec<u32> = whole.next(30).unwrap().iter().map(number).collect();
+        let mut again = Reader::open(&files, 2, 3, &state).unwrap();
+        let same: Vec<u32> = again.next(30).unwrap().iter().map(number).collect();
+        assert_eq!((rest, whole.state()), (same, again.state()));
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn sources_are_mixed_by_weight() {
+        let (few, many) = (file("few", 2, 3), file("many", 9, 9));
+        let files = [(&few, 3.0), (&many, 1.0)];
+        let mut reader = Reader::open(&files, 4, 1, &ReaderState::default()).unwrap();
+        let samples = reader.next(4000).unwrap();
+        // Three quarters come from the six positions of `few`.
+        let state = reader.state();
+        let passes = (
+            state.files[0].epoch as f64 * 6.0,
+            state.files[1].epoch as f64 * 81.0,
+        );
+        assert!((2850.0..3100.0).contains(&passes.0), "{passes:?}");
+        assert!((900.0..1150.0).contains(&passes.1), "{passes:?}");
+        assert_eq!(samples.len(), 4000);
+        std::fs::remove_file(few).unwrap();
+        std::fs::remove_file(many).unwrap();
+    }
+
+    #[test]
+    fn a_file_without_positions_is_named() {
+        let path = file("empty", 0, 0);
+        let error = Reader::open(&[(&path, 1.0)], 2, 3, &ReaderState::default());
+        let error = error.err().unwrap().to_string();
+        assert!(error.contains("no labelled positions"), "{error}");
+        std::fs::remove_file(path).unwrap();
+    }
+}

@@ -16,14 +16,16 @@ use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
 use super::TrainError;
-use super::adamw::{AdamW, StepSettings};
+use super::adamw::{AdamW, Rule, StepSettings};
 use super::batch::Batch;
 use super::checkpoint::{self, Progress, Validation};
 use super::chunk::ChunkFile;
-use super::config::TrainConfig;
+use super::config::{Optimizer, TrainConfig};
 use super::gradient::{LossWeights, Sums, Workers};
 use super::reader::{Reader, ReaderState, mix};
-use crate::model::transformer::{Config, Init};
+use super::report::write_report;
+use crate::model::transformer::{Config, piece_reaches};
+use crate::model::weight_file::{Init, NetworkConfig};
 
 /// A line of the log: means over the steps since the line before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -129,6 +131,7 @@ pub fn train(
     )
     .map_err(|e| TrainError::io("start threads for", folder, e))?;
     let validation = validation_batches(config)?;
+    let rules = rules(config);
     cut_log(folder, adam.step)?;
     tell(Told::Begins(adam.step));
 
@@ -157,7 +160,7 @@ pub fn train(
             clip: config.train.clip,
             ema: config.train.ema,
         };
-        let norm = adam.step(&gradients, &settings)?;
+        let norm = adam.step(&gradients, &rules, &settings)?;
         if !norm.is_finite() || !since.sums.is_finite() {
             return Err(TrainError::NotANumber { step: adam.step });
         }
@@ -182,6 +185,9 @@ pub fn train(
             save(config, &mut progress, &adam)?;
         }
         append(folder, &line)?;
+        if saving {
+            write_report(folder)?;
+        }
         tell(Told::Line(&line));
         since = Since::new();
         if stopping && !last {
@@ -246,16 +252,47 @@ pub(super) fn initial(config: &Config, seed: u64) -> Result<Vec<Tensor>, TrainEr
                 gain * (2.0 / (from + to)).sqrt()
             }
             Init::Normal(deviation) => deviation,
-            Init::Zeros | Init::Ones => 0.0,
+            Init::Zeros | Init::Ones | Init::PieceMoves(_) => 0.0,
         };
         let values: Vec<f32> = match parameter.init {
             Init::Zeros => vec![0.0; count],
             Init::Ones => vec![1.0; count],
+            Init::PieceMoves(high) => (0..count)
+                .map(|i| match piece_reaches(i / 4096, i / 64 % 64, i % 64) {
+                    true => high as f32,
+                    false => 0.0,
+                })
+                .collect(),
             _ => (0..count).map(|_| (normal() * deviation) as f32).collect(),
         };
         tensors.push(Tensor::f_from_slice(&values)?.f_reshape(&parameter.shape)?);
     }
     Ok(tensors)
+}
+
+/// What moves each tensor. Muon takes the matrices inside the network; query, key and value, and the branches of
+/// a gated layer, are matrices of their own.
+fn rules(config: &TrainConfig) -> Vec<Rule> {
+    let rule = |name: &str, init: Init| {
+        let inside = name.starts_with("layers.") || name.starts_with("policy.");
+        if config.train.optimizer == Optimizer::Adamw || !inside {
+            return Rule::Adam;
+        }
+        match init {
+            Init::Xavier(_) if name.ends_with("qkv.weight") => Rule::Muon(3),
+            Init::Xavier(_) if name.ends_with("ff.1.weight") => {
+                Rule::Muon(if config.model.activation.is_gated() {
+                    2
+                } else {
+                    1
+                })
+            }
+            Init::Xavier(_) => Rule::Muon(1),
+            _ => Rule::Adam,
+        }
+    };
+    let parameters = config.model.parameters();
+    parameters.iter().map(|p| rule(&p.name, p.init)).collect()
 }
 
 fn add(a: &[Tensor], b: &[Tensor]) -> Result<Vec<Tensor>, TrainError> {
@@ -500,6 +537,7 @@ mod tests {
     use crate::chess::{GameResult, Position};
     use crate::train::chunk::ChunkWriter;
     use crate::train::config::tests::TINY;
+    use crate::train::report::report_path;
     use crate::train::{GameRecord, Ply, PolicyLabel, Source, WdlLabel};
 
     /// Random games whose teacher likes the first legal move best.
@@ -566,6 +604,8 @@ mod tests {
         );
         let whole = end(&config, 8);
         assert_eq!(read_log(&config.output.folder).unwrap().len(), 8);
+        let report = fs::read_to_string(report_path(&config.output.folder)).unwrap();
+        assert!(report.contains("8 steps, 96 positions"));
         // The second half again, from the checkpoint between.
         fs::remove_file(checkpoint::path_of(&config.output.folder, 8)).unwrap();
         let mut begins = Vec::new();

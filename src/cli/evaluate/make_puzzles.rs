@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::stockfish::stockfish;
 use crate::cli::interrupt::on_interrupt;
 use crate::measure::evaluate::judge::Judge;
-use crate::measure::evaluate::only_moves::{self, Cut};
+use crate::measure::evaluate::only_moves;
 use crate::measure::evaluate::positions::games;
 use crate::measure::evaluate::store::Store;
 
@@ -87,7 +87,10 @@ pub fn run(args: &MakePuzzles) -> Result<()> {
             looked_at += 1;
             bar.set_message(format!("{looked_at} games"));
             let seed = args.draw_seed.wrapping_add(looked_at);
-            let cut: Option<Cut> = only_moves::cut(&mut judge, &store, &game, args.gap, seed)?;
+            let cut = match only_moves::cut(&mut judge, &store, &game, args.gap, seed) {
+                Err(_) if cancel.load(Ordering::Relaxed) => continue,
+                cut => cut?,
+            };
             if let Some(cut) = cut {
                 only_moves::write(&mut out, &cut).with_context(cannot)?;
                 made += 1;
@@ -96,6 +99,9 @@ pub fn run(args: &MakePuzzles) -> Result<()> {
         }
     }
     bar.finish_and_clear();
+    if cancel.load(Ordering::Relaxed) && made < args.count {
+        bail!("{}", interrupted(made));
+    }
     out.flush().with_context(cannot)?;
     fs::rename(&unfinished, &args.output)
         .with_context(|| format!("cannot write {}", args.output.display()))?;
@@ -105,6 +111,12 @@ pub fn run(args: &MakePuzzles) -> Result<()> {
         args.depth
     );
     Ok(())
+}
+
+fn interrupted(made: u32) -> String {
+    format!(
+        "interrupted after {made} puzzles; the same command goes on from what Stockfish said so far"
+    )
 }
 
 /// A path with something after its name.

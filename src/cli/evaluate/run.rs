@@ -23,7 +23,7 @@ use crate::measure::evaluate::judge::Judge;
 use crate::measure::evaluate::ladder::{self, LadderPlan, Manner, Opponent};
 use crate::measure::evaluate::network::NetworkPlayer;
 use crate::measure::evaluate::player::{Identity, Player};
-use crate::measure::evaluate::results::Results;
+use crate::measure::evaluate::results::{Effort, Results};
 use crate::measure::evaluate::store::{Store, sha256};
 use crate::measure::evaluate::suite::{Measure, Suite};
 use crate::measure::evaluate::{Aids, Files, Materials, evaluate, html, markdown};
@@ -34,16 +34,17 @@ use crate::options::{Options, TABLE};
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 const SUITE: &str = "\
-What is measured: full, quick, or names separated by commas (with quick among them: a tenth of the size)
+What is measured: full, quick, or names separated by commas (with quick among them: a tenth of it)
 
-  legality   choices without a mask that are legal, by phase        1,000 positions   --pgn
-  accuracy   the human's move found, by rating                      1,000 positions   --pgn
-  puzzles    solved by the policy alone and with search             2,000 a band      --puzzles
-  epd        best moves, moves to avoid, moves with points          all positions     --epd
-  cploss     centipawns lost a move, judged by Stockfish            500 positions     --pgn
-  diversity  entropy of the openings it plays against itself        200 games
-  agreement  of policy and value with a deeper search of its own    500 positions     --pgn
-  ladder     Elo from games against Stockfish at known strengths    20 games a rung";
+  name       what                                      how many      needs
+  legality   choices without a mask that are legal     1,000         --pgn
+  accuracy   the human's move found, by rating         1,000         --pgn
+  puzzles    solved by policy alone and with search    2,000 a band  --puzzles
+  epd        best moves, moves to avoid, points        all           --epd
+  cploss     centipawns lost a move                    500           --pgn, Stockfish
+  diversity  entropy of openings against itself        200 games
+  agreement  with a deeper search of its own           500           --pgn
+  ladder     Elo from games against Stockfish          20 a rung     Stockfish";
 
 /// Flags of the evaluation itself.
 #[derive(Args)]
@@ -56,7 +57,7 @@ pub struct RunArgs {
     network: Vec<PathBuf>,
     #[command(flatten)]
     engines: Engines,
-    /// Games of people, PGN, plain or gzipped: legality and accuracy
+    /// Games of people, PGN, plain or gzipped; ratings are their WhiteElo and BlackElo tags
     #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Files")]
     pgn: Vec<PathBuf>,
     /// Puzzles, CSV with the columns FEN, Moves, Rating (as Lichess has them) and perhaps Game
@@ -94,7 +95,7 @@ pub struct RunArgs {
     /// Depth at which moves are judged
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=60), help_heading = "Stockfish")]
     judge_depth: u32,
-    /// Nodes a move of a network on the ladder; 1 is the policy alone
+    /// Nodes a move on the ladder; 1 is the policy alone, its first choice
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Stockfish")]
     ladder_nodes: u64,
     /// Games a rung; default: 20, with quick 2
@@ -111,7 +112,8 @@ pub struct RunArgs {
     /// More rungs, as UCI_Elo; always there: Skill Level 0 to 3, the lowest UCI_Elo, 1500, 1800 and 2000
     #[arg(long, value_name = "ELO", num_args = 1.., help_heading = "Stockfish")]
     ladder_elo: Vec<u32>,
-    /// Openings of the ladder: EPD, FEN lines or PGN; default: the start position
+    /// Openings of the ladder: EPD, FEN lines or PGN; default: the start position, from which a network that never
+    /// varies plays much the same game again and again
     #[arg(long, value_name = "FILE", help_heading = "Stockfish")]
     openings: Option<PathBuf>,
     /// A game of the ladder that reaches this many full moves is cut, and a draw
@@ -163,7 +165,7 @@ impl Args for Engines {
                 .help("A UCI engine to measure, may be repeated: cmd=PROGRAM nodes=N ...")
                 .long_help(format!(
                     "A UCI engine to measure, may be repeated. It has no policy: what needs one is null. Without a \
-                     pace (nodes, depth, st, movetime) it searches the --nodes; on the ladder 1.\n{}",
+                     pace (nodes, depth, st, movetime) it searches the --nodes, on the ladder the --ladder-nodes.\n{}",
                     contestant::KEYS
                 )),
         )
@@ -237,7 +239,7 @@ pub fn run(args: &RunArgs, options: &Options) -> Result<()> {
             manner,
         } = match named {
             Named::Network(options) => network(&options, args.ladder_nodes)?,
-            Named::Engine(words) => engine(&words, &cancel)?,
+            Named::Engine(words) => engine(&words, args.ladder_nodes, &cancel)?,
         };
         let mut bar = Bar::default();
         let mut desk = Desk {
@@ -329,8 +331,10 @@ fn network(options: &Options, ladder_nodes: u64) -> Result<Subject> {
             restart: false,
         },
         manner: Manner {
-            nodes: Some(ladder_nodes),
-            pace: None,
+            effort: Effort {
+                nodes: Some(ladder_nodes),
+                pace: None,
+            },
             // With one node no move has visits to choose by: the best prior is played.
             temperature: Some(if ladder_nodes == 1 {
                 0.0
@@ -343,7 +347,7 @@ fn network(options: &Options, ladder_nodes: u64) -> Result<Subject> {
     })
 }
 
-fn engine(words: &[String], cancel: &Arc<AtomicBool>) -> Result<Subject> {
+fn engine(words: &[String], ladder_nodes: u64, cancel: &Arc<AtomicBool>) -> Result<Subject> {
     let mut contestant = contestant::parse(&[], words)?;
     let (pace, text) = own_pace(&contestant.pace)?;
     let config = &contestant.engine;
@@ -354,7 +358,7 @@ fn engine(words: &[String], cancel: &Arc<AtomicBool>) -> Result<Subject> {
         contestant.name = player.name().to_owned();
     }
     if contestant.pace.is_unlimited() {
-        contestant.pace.nodes = Some(1);
+        contestant.pace.nodes = Some(ladder_nodes);
     }
     let identity = Identity {
         name: contestant.name.clone(),
@@ -366,8 +370,10 @@ fn engine(words: &[String], cancel: &Arc<AtomicBool>) -> Result<Subject> {
         own_pace: text.clone(),
     };
     let manner = Manner {
-        nodes: contestant.pace.nodes,
-        pace: text,
+        effort: Effort {
+            nodes: contestant.pace.nodes.filter(|_| text.is_none()),
+            pace: text,
+        },
         ..Manner::default()
     };
     Ok(Subject {

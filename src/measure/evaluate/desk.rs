@@ -13,6 +13,7 @@ use crate::eval::OpenPolicy;
 
 use super::EvaluateError;
 use super::player::{Identity, Player, Thought, View};
+use super::results::Effort;
 use super::store::{Key, Store, position_key};
 
 /// Positions a call.
@@ -230,6 +231,15 @@ impl Desk<'_> {
         let answer = SearchAnswer::new(game, &thought);
         self.store.put(key, &answer)?;
         Ok(Some(answer))
+    }
+
+    /// What a move of [`Desk::search`] costs with so many nodes.
+    pub fn effort(&self, nodes: u64) -> Effort {
+        let pace = self.identity.own_pace.clone();
+        Effort {
+            nodes: pace.is_none().then_some(nodes),
+            pace,
+        }
     }
 
     /// Says that a measure begins; the one before it has ended.

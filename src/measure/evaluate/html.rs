@@ -198,7 +198,7 @@ fn puzzles_figure(puzzles: &Puzzles) -> String {
             (one.band.to_owned(), both)
         })
         .collect();
-    let searched = format!("{} nodes", puzzles.nodes);
+    let searched = puzzles.effort.to_string();
     let svg = plot::bars("Puzzles by rating", &["policy", &searched], &groups);
     let count = policy.or(search).map_or(0, |one| one.all.of);
     let caption = format!("{count} puzzles; solved when every move of the line is right.");
@@ -214,7 +214,8 @@ fn suites_figure(suites: &[SuiteResult]) -> String {
             (suite.name.clone(), both)
         })
         .collect();
-    let searched = format!("{} nodes", suites.first().map_or(0, |suite| suite.nodes));
+    let effort = suites.first().map(|suite| suite.effort.to_string());
+    let searched = effort.unwrap_or_default();
     let svg = plot::bars("EPD suites", &["policy", &searched], &groups);
     let points = |suite: &SuiteResult| {
         let scored = suite.search.as_ref()?;

@@ -14,6 +14,7 @@ use super::desk::Desk;
 use super::engine::ask;
 use super::player::PlayerError;
 use super::positions::Sample;
+use super::results::Effort;
 use super::store::{Key, Store, position_key};
 
 /// No score counts for more, so that a missed mate is not worth a thousand pawns.
@@ -45,8 +46,8 @@ pub struct Losses {
     pub policy: Option<Loss>,
     /// The moves of a search; `None` if the player does not search.
     pub search: Option<Loss>,
-    /// Nodes of that search.
-    pub nodes: u64,
+    /// What a move of that search cost.
+    pub effort: Effort,
 }
 
 /// Mean loss of moves.
@@ -213,7 +214,7 @@ pub fn losses(
         depth: judge.depth,
         policy,
         search,
-        nodes: desk.nodes,
+        effort: desk.effort(desk.nodes),
     }))
 }
 

@@ -19,6 +19,7 @@ use super::EvaluateError;
 use super::desk::Told;
 use super::elo::{self, Rating};
 use super::player::PlayerError;
+use super::results::Effort;
 use super::store::{Key, Store};
 
 /// Games a rung of a full suite.
@@ -73,10 +74,9 @@ pub struct LadderPlan {
 /// How the contestant chooses its moves, to be told with every Elo.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Manner {
-    /// Nodes a move; `None` for an engine with a pace of its own.
-    pub nodes: Option<u64>,
-    /// That pace.
-    pub pace: Option<String>,
+    /// What a move costs.
+    #[serde(flatten)]
+    pub effort: Effort,
     /// Temperature by visits; 0 = the best move, `None` = not known.
     pub temperature: Option<f64>,
     /// Outputs a move is sampled from; `None` = all.
@@ -214,7 +214,7 @@ pub fn ladder(
     let match_plan = match_plan(plan, contestant);
     let settings = format!(
         "{settings} {} against {} {} ms, {}",
-        manner_key(manner),
+        manner.effort,
         plan.opponent.name,
         plan.move_time.as_millis(),
         plan.rules_text
@@ -336,14 +336,6 @@ fn match_plan(plan: &LadderPlan, contestant: &Contestant) -> MatchPlan {
     }
 }
 
-fn manner_key(manner: &Manner) -> String {
-    match (&manner.pace, manner.nodes) {
-        (Some(pace), _) => pace.clone(),
-        (None, Some(nodes)) => format!("nodes={nodes}"),
-        (None, None) => String::new(),
-    }
-}
-
 impl RungResult {
     fn add(&mut self, game: &Kept) {
         match game.halves {
@@ -415,12 +407,7 @@ impl std::fmt::Display for Manner {
             Some(k) => write!(f, ", top-k {k}")?,
             None => f.write_str(", no top-k")?,
         }
-        match (&self.pace, self.nodes) {
-            (Some(pace), _) => write!(f, ", {pace}"),
-            (None, Some(1)) => f.write_str(", 1 node a move (policy only)"),
-            (None, Some(nodes)) => write!(f, ", {nodes} nodes a move"),
-            (None, None) => Ok(()),
-        }
+        write!(f, ", {} a move", self.effort)
     }
 }
 
@@ -474,7 +461,10 @@ mod tests {
             engine: "Stockfish 15.1".to_owned(),
             move_time_ms: 100,
             manner: Manner {
-                nodes: Some(1),
+                effort: Effort {
+                    nodes: Some(1),
+                    pace: None,
+                },
                 temperature: Some(0.0),
                 ..Manner::default()
             },

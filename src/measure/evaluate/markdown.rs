@@ -154,14 +154,14 @@ fn details(row: &Row) -> String {
             rate(policy.map(|one| one.all)),
             rate(search.map(|one| one.all)),
         ]);
-        let searched = format!("{} nodes", puzzles.nodes);
+        let searched = puzzles.effort.to_string();
         text.push_str(&table(&["Rating", "Puzzles", "Policy", &searched], &lines));
     }
     if let Some(suites) = &row.suites {
         text.push_str("### EPD suites\n\n");
         let mut lines = Vec::new();
         for suite in suites {
-            let searched = format!("{} nodes", suite.nodes);
+            let searched = suite.effort.to_string();
             let ways = [("policy", &suite.policy), (&*searched, &suite.search)];
             for (way, scored) in ways {
                 let of = |get: fn(&Scored) -> String| scored.as_ref().map_or(NONE.to_owned(), get);
@@ -190,7 +190,7 @@ fn details(row: &Row) -> String {
             "### Centipawns lost a move\n\nJudged by {} at depth {}; scores are cut at ±1000.\n\n",
             losses.judge, losses.depth
         ));
-        let searched = format!("{} nodes", losses.nodes);
+        let searched = losses.effort.to_string();
         let ways = [("policy", losses.policy), (&*searched, losses.search)];
         let lines: Vec<Vec<String>> = ways
             .iter()
@@ -212,8 +212,8 @@ fn details(row: &Row) -> String {
             false => "chosen by search",
         };
         text.push_str(&format!(
-            "### Openings of its own\n\n{} games of {} plies, moves {how}: {} different ones, entropy {:.2} bits of {:.2} \
-             possible. The most frequent one came {} times: {}.\n\n",
+            "### Openings of its own\n\n{} games of {} plies, moves {how}: {} different, entropy {:.2} bits of {:.2} \
+             possible. The most frequent one, in {} of them: {}.\n\n",
             diversity.games,
             diversity.plies,
             diversity.distinct,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 260.0;
-const LEFT: f64 = 44.0;
+const LEFT: f64 = 50.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 44.0;
@@ -50,11 +50,21 @@ pub fn bars(title: &str, series: &[&str], groups: &[(String, Vec<Bar>)]) -> Stri
                 whisker(&mut svg, centre, y_of(low), y_of(high));
             }
         }
-        text(&mut svg, middle, HEIGHT - BOTTOM + 16.0, "middle", name);
+        let name = fitted(name, slot);
+        text(&mut svg, middle, HEIGHT - BOTTOM + 16.0, "middle", &name);
     }
     legend(&mut svg, series);
     svg.push_str("</svg>");
     svg
+}
+
+/// As much of a name as fits into so wide a slot.
+fn fitted(name: &str, width: f64) -> String {
+    let most = (width / 7.5) as usize;
+    match name.chars().count() > most {
+        true => name.chars().take(most.max(2) - 1).chain(['…']).collect(),
+        false => name.to_owned(),
+    }
 }
 
 /// A point with its 95 % interval: x, share, low, high.
@@ -230,5 +240,7 @@ mod tests {
         assert_eq!(svg.matches("class=\"s1\"").count(), 1, "only in the legend");
         assert!(svg.contains("a &lt;title&gt;") && svg.ends_with("</svg>"));
         assert!(!scores("none", &[], None).contains("circle"));
+        assert_eq!(fitted("1800", 60.0), "1800");
+        assert_eq!(fitted("a long name of a suite", 60.0), "a long …");
     }
 }

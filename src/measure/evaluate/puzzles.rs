@@ -14,7 +14,7 @@ use crate::chess::{self, Game, Move, Position};
 use super::EvaluateError;
 use super::desk::Desk;
 use super::positions::mates;
-use super::results::Rate;
+use super::results::{Effort, Rate};
 
 /// A puzzle: a position, and the line that has to be found.
 #[derive(Clone, Debug)]
@@ -44,8 +44,8 @@ pub struct Puzzles {
     pub policy: Option<Solved>,
     /// By a search for every move; `None` if the player does not search.
     pub search: Option<Solved>,
-    /// Nodes of that search.
-    pub nodes: u64,
+    /// What a move of that search cost.
+    pub effort: Effort,
     /// Puzzles that could not be shown to the player, because it needs the moves before them.
     pub without_game: usize,
 }
@@ -249,7 +249,7 @@ pub fn puzzles(desk: &mut Desk<'_>, puzzles: &[Puzzle]) -> Result<Option<Puzzles
     Ok(Some(Puzzles {
         policy,
         search,
-        nodes,
+        effort: desk.effort(nodes),
         without_game: puzzles.len() - shown.len(),
     }))
 }
@@ -342,9 +342,9 @@ mod tests {
         );
         let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
         let puzzle = columns()
-            .puzzle(&format!("x,{start},f7f6 d1h5,,e2e4"))
+            .puzzle(&format!("x,{start},f7f6 d1d5,,e2e4"))
             .unwrap_err();
-        assert!(puzzle.contains("d1h5"), "{puzzle}");
+        assert!(puzzle.contains("d1d5"), "{puzzle}");
         let puzzle = columns()
             .puzzle(&format!("x,{start},g7g5 d1h5,,e2e4 f7f6 d2d4"))
             .unwrap();

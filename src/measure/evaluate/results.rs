@@ -1,6 +1,8 @@
 //! The figures of an evaluation as they are written to `results.json`. What was not measured is null. Measures
 //! nothing.
 
+use std::fmt;
+
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
@@ -42,6 +44,26 @@ impl Serialize for Rate {
         object.serialize_field("of", &self.of)?;
         object.serialize_field("rate", &self.share())?;
         object.end()
+    }
+}
+
+/// What a player spends on a move of a search.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Effort {
+    /// Nodes; `None` for an engine with a pace of its own.
+    pub nodes: Option<u64>,
+    /// That pace.
+    pub pace: Option<String>,
+}
+
+impl fmt::Display for Effort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.pace, self.nodes) {
+            (Some(pace), _) => f.write_str(pace),
+            (None, Some(1)) => f.write_str("1 node"),
+            (None, Some(nodes)) => write!(f, "{nodes} nodes"),
+            (None, None) => f.write_str("search"),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::chess::{self, Epd, Game, Move, epd};
 
 use super::EvaluateError;
 use super::desk::{Desk, SearchAnswer};
-use super::results::Rate;
+use super::results::{Effort, Rate};
 
 /// A position of a suite.
 #[derive(Clone, Debug)]
@@ -42,8 +42,8 @@ pub struct SuiteResult {
     pub policy: Option<Scored>,
     /// By a search; `None` if the player does not search.
     pub search: Option<Scored>,
-    /// Nodes of that search.
-    pub nodes: u64,
+    /// What a move of that search cost.
+    pub effort: Effort,
 }
 
 /// Positions solved in one way.
@@ -180,7 +180,7 @@ pub fn take(desk: &mut Desk<'_>, suite: &EpdSuite) -> Result<SuiteResult, Evalua
         name: suite.name.clone(),
         policy,
         search: scored,
-        nodes: desk.nodes,
+        effort: desk.effort(desk.nodes),
     })
 }
 

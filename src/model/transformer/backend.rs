@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use parking_lot::Mutex;
 use tch::{Device, Kind, Tensor};
 
-use super::{Transformer, TransformerFile};
+use super::{CpuTransformer, Transformer, TransformerFile};
 use crate::encode::{HistoryFill, SQUARE_POLICY, SquareTokens, TOKENS_ROW, square_policy_output};
 use crate::eval::{
     Attributes, Backend, EvalError, EvalParams, Evaluation, Evaluator, Leaf, OpenPolicy, Policy,
@@ -13,16 +13,26 @@ use crate::eval::{
 };
 use crate::model::backend::attributes;
 use crate::model::settings::{device, device_name};
+use crate::model::weight_file::{NetworkConfig, WeightFile};
 use crate::model::{ModelError, ModelOptions, Precision};
 
 /// A transformer on a device; see [`crate::model::load_backend`].
 pub struct TransformerBackend {
     attributes: Attributes,
-    place: Place,
-    /// It may move between threads but not be used by two: evaluators take clones.
-    tensors: Mutex<HashMap<String, Tensor>>,
-    config: super::Config,
+    network: Network,
     history_fill: HistoryFill,
+}
+
+/// Where the numbers are.
+enum Network {
+    /// In our own forward pass on CPU cores.
+    Cpu(Mutex<CpuTransformer>),
+    /// In libtorch. Tensors may move between threads but not be used by two: evaluators take clones.
+    Torch {
+        tensors: Mutex<HashMap<String, Tensor>>,
+        config: super::Config,
+        place: Place,
+    },
 }
 
 #[derive(Clone, Copy)]
@@ -31,7 +41,7 @@ struct Place {
     kind: Kind,
 }
 
-impl TransformerFile {
+impl<C: NetworkConfig> WeightFile<C> {
     /// Every tensor by name, rounded to `storage` first, to be computed with in `kind`.
     pub(in crate::model) fn on_device(
         &self,
@@ -81,21 +91,30 @@ impl TransformerBackend {
             Precision::Fp16 => Kind::Half,
             _ => kind,
         };
+        let attributes = Attributes {
+            name: file.name.clone(),
+            device: device_name(device),
+            precision: precision.name().to_owned(),
+            has_wdl: true,
+            has_moves_left: file.config.moves_left,
+            ..attributes(device != Device::Cpu, file.parameters(), options)
+        };
+        let backend = |network| TransformerBackend {
+            attributes,
+            network,
+            history_fill: options.history_fill,
+        };
+        if (device, precision) == (Device::Cpu, Precision::Fp32)
+            && let Some(network) = CpuTransformer::new(&file.config, &file.tensors)
+        {
+            return Ok(backend(Network::Cpu(Mutex::new(network))));
+        }
         let tensors = file.on_device(device, storage, kind)?;
-        Ok(TransformerBackend {
-            attributes: Attributes {
-                name: file.name.clone(),
-                device: device_name(device),
-                precision: precision.name().to_owned(),
-                has_wdl: true,
-                has_moves_left: file.config.moves_left,
-                ..attributes(device != Device::Cpu, file.parameters(), options)
-            },
-            place: Place { device, kind },
+        Ok(backend(Network::Torch {
             tensors: Mutex::new(tensors),
             config: file.config.clone(),
-            history_fill: options.history_fill,
-        })
+            place: Place { device, kind },
+        }))
     }
 }
 
@@ -105,27 +124,131 @@ impl Backend for TransformerBackend {
     }
 
     fn evaluator(&self) -> Result<Box<dyn Evaluator>, EvalError> {
-        let network = Transformer::new(&self.config, &self.tensors.lock());
+        let reader = Reader {
+            name: self.attributes.name.clone(),
+            history_fill: self.history_fill,
+        };
+        let (tensors, config, place) = match &self.network {
+            Network::Cpu(network) => {
+                return Ok(Box::new(CpuEvaluator {
+                    network: network.lock().share(),
+                    reader,
+                }));
+            }
+            Network::Torch {
+                tensors,
+                config,
+                place,
+            } => (tensors, config, *place),
+        };
+        let network = Transformer::new(config, &tensors.lock());
         Ok(Box::new(TransformerEvaluator {
             network: network.map_err(|e| EvalError::Backend {
                 backend: self.attributes.name.clone(),
                 reason: e.to_string(),
             })?,
-            name: self.attributes.name.clone(),
-            place: self.place,
-            history_fill: self.history_fill,
+            reader,
+            place,
             max_batch: self.attributes.max_batch,
             rows: Vec::new(),
-            threads_set: self.place.device != Device::Cpu,
+            threads_set: place.device != Device::Cpu,
         }))
+    }
+}
+
+/// What turns leaves into tokens and outputs into evaluations.
+struct Reader {
+    name: String,
+    history_fill: HistoryFill,
+}
+
+impl Reader {
+    fn tokens(&self, leaf: &Leaf) -> SquareTokens {
+        let history = leaf.history();
+        SquareTokens::encode(self.history_fill, &leaf.position, |back| history.get(back))
+    }
+
+    /// Logits of the legal moves and of win, draw and loss.
+    fn evaluation(
+        &self,
+        leaf: &Leaf,
+        logits: Vec<f32>,
+        value: [f32; 3],
+        moves_left: Option<f32>,
+        params: &EvalParams,
+    ) -> Result<Evaluation, EvalError> {
+        let what = if logits.iter().any(|logit| !logit.is_finite()) {
+            Some("a policy")
+        } else if value.iter().any(|logit| !logit.is_finite()) {
+            Some("a value")
+        } else if moves_left.is_some_and(|plies| !plies.is_finite()) {
+            Some("moves left")
+        } else {
+            None
+        };
+        if let Some(what) = what {
+            return Err(EvalError::NotANumber {
+                network: self.name.clone(),
+                what,
+                fen: leaf.position.to_fen(true),
+            });
+        }
+        let p = Policy::softmax(value.to_vec(), 1.0).0;
+        Ok(Evaluation {
+            wdl: Wdl {
+                win: p[0],
+                draw: p[1],
+                loss: p[2],
+            },
+            policy: Policy::softmax(logits, params.policy_temperature),
+            moves_left,
+        })
+    }
+}
+
+struct CpuEvaluator {
+    network: CpuTransformer,
+    reader: Reader,
+}
+
+impl Evaluator for CpuEvaluator {
+    fn evaluate(
+        &mut self,
+        leaves: &[Leaf],
+        params: &EvalParams,
+    ) -> Result<Vec<Evaluation>, EvalError> {
+        let evaluate = |leaf: &Leaf| {
+            let tokens = self.reader.tokens(leaf);
+            let moves = leaf.moves.iter();
+            let outputs = moves.map(|&m| square_policy_output(&leaf.position, m, false));
+            let mut logits = Vec::with_capacity(leaf.moves.len());
+            let answer = self.network.forward(&tokens, outputs, &mut logits);
+            self.reader
+                .evaluation(leaf, logits, answer.value, answer.moves_left, params)
+        };
+        leaves.iter().map(evaluate).collect()
+    }
+
+    fn open_policy(&mut self, leaves: &[Leaf]) -> Result<Option<Vec<OpenPolicy>>, EvalError> {
+        let open = |leaf: &Leaf| {
+            let mut logits = Vec::with_capacity(SQUARE_POLICY);
+            let all = 0..SQUARE_POLICY;
+            self.network
+                .forward(&self.reader.tokens(leaf), all, &mut logits);
+            let output = |&m| square_policy_output(&leaf.position, m, false);
+            OpenPolicy {
+                logits,
+                legal: leaf.moves.iter().map(output).collect(),
+            }
+        };
+        Ok(Some(leaves.iter().map(open).collect()))
     }
 }
 
 struct TransformerEvaluator {
     network: Transformer,
-    name: String,
+    reader: Reader,
     place: Place,
-    history_fill: HistoryFill,
     max_batch: usize,
     /// `[B, 64, F]`
     rows: Vec<f32>,
@@ -176,35 +299,11 @@ impl TransformerEvaluator {
     ) -> Result<Evaluation, EvalError> {
         let logits = &numbers.policy[row * SQUARE_POLICY..(row + 1) * SQUARE_POLICY];
         let output = |&m| logits[square_policy_output(&leaf.position, m, false)];
-        let logits: Vec<f32> = leaf.moves.iter().map(output).collect();
-        let value = numbers.value[3 * row..3 * row + 3].to_vec();
+        let logits = leaf.moves.iter().map(output).collect();
+        let value = std::array::from_fn(|i| numbers.value[3 * row + i]);
         let moves_left = numbers.moves_left.get(row).copied();
-        let what = if logits.iter().any(|logit| !logit.is_finite()) {
-            Some("a policy")
-        } else if value.iter().any(|logit| !logit.is_finite()) {
-            Some("a value")
-        } else if moves_left.is_some_and(|plies| !plies.is_finite()) {
-            Some("moves left")
-        } else {
-            None
-        };
-        if let Some(what) = what {
-            return Err(EvalError::NotANumber {
-                network: self.name.clone(),
-                what,
-                fen: leaf.position.to_fen(true),
-            });
-        }
-        let p = Policy::softmax(value, 1.0).0;
-        Ok(Evaluation {
-            wdl: Wdl {
-                win: p[0],
-                draw: p[1],
-                loss: p[2],
-            },
-            policy: Policy::softmax(logits, params.policy_temperature),
-            moves_left,
-        })
+        self.reader
+            .evaluation(leaf, logits, value, moves_left, params)
     }
 }
 
@@ -247,12 +346,10 @@ impl TransformerEvaluator {
             self.rows.resize(chunk.len() * TOKENS_ROW, 0.0);
             let rows = self.rows.as_chunks_mut::<TOKENS_ROW>().0;
             for (leaf, row) in chunk.iter().zip(rows) {
-                let history = leaf.history();
-                SquareTokens::encode(self.history_fill, &leaf.position, |back| history.get(back))
-                    .write(row);
+                self.reader.tokens(leaf).write(row);
             }
             let numbers = self.forward(chunk.len()).map_err(|e| EvalError::Backend {
-                backend: self.name.clone(),
+                backend: self.reader.name.clone(),
                 reason: e.to_string(),
             })?;
             for (row, leaf) in chunk.iter().enumerate() {

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::encode::FEATURES;
+use crate::model::weight_file::{Init, NetworkConfig, Parameter};
 
 /// Sizes and choices. Text in files uses these names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -185,31 +186,22 @@ impl FfActivation {
     }
 }
 
-/// How a tensor begins.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Init {
-    /// Normal with Xavier's variance 2 / (in + out), times this gain.
-    Xavier(f64),
-    /// Normal with this deviation.
-    Normal(f64),
-    /// All zero.
-    Zeros,
-    /// All one.
-    Ones,
-}
-
-/// A tensor of the network: its name in files, shape and beginning. Matrices are `[in, out]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Parameter {
-    pub name: String,
-    pub shape: Vec<i64>,
-    pub init: Init,
-}
-
-impl Parameter {
-    /// How many numbers it has.
-    pub fn size(&self) -> usize {
-        self.shape.iter().product::<i64>().max(0) as usize
+/// Whether the piece of a head, in the order of [`Init::PieceMoves`], gets from a square to another on an empty
+/// board. Squares are the mover's, a1 = 0.
+pub fn piece_reaches(head: usize, from: usize, to: usize) -> bool {
+    let files = (to % 8) as i64 - (from % 8) as i64;
+    let ranks = (to / 8) as i64 - (from / 8) as i64;
+    let straight = from != to && (files == 0 || ranks == 0);
+    let diagonal = from != to && files.abs() == ranks.abs();
+    match head % 8 {
+        0 => straight,
+        1 => diagonal,
+        2 => files.abs() * ranks.abs() == 2,
+        3 => from != to && files.abs() <= 1 && ranks.abs() <= 1,
+        4 => files.abs() == 1 && ranks == 1,
+        5 => files.abs() == 1 && ranks == -1,
+        6 => straight || diagonal,
+        _ => false,
     }
 }
 
@@ -217,32 +209,6 @@ impl Parameter {
 const LARGEST: i64 = 65_536;
 
 impl Config {
-    /// Checks that every size makes sense.
-    ///
-    /// # Errors
-    /// Names the size, what it is and what was expected.
-    pub fn check(&self) -> Result<(), String> {
-        let smolgen = &self.smolgen;
-        for (name, value, least) in [
-            ("width", self.width, 2),
-            ("layers", self.layers, 0),
-            ("heads", self.heads, 1),
-            ("head_depth", self.head_depth, 1),
-            ("ff", self.ff, 1),
-            ("policy_width", self.policy_width, 1),
-            ("value_per_token", self.value_per_token, 1),
-            ("value_hidden", self.value_hidden, 1),
-            ("smolgen.per_square", smolgen.per_square, 1),
-            ("smolgen.hidden", smolgen.hidden, 2),
-            ("smolgen.per_head", smolgen.per_head, 2),
-        ] {
-            if !(least..=LARGEST).contains(&value) {
-                return Err(format!("{name} is {value}, expected {least} to {LARGEST}"));
-            }
-        }
-        Ok(())
-    }
-
     /// Hidden width of the feed-forward part after gating: two thirds of `ff`, a multiple of 8 where
     /// that is possible, or all of it.
     pub fn ff_hidden(&self) -> i64 {
@@ -271,9 +237,34 @@ impl Config {
             NormPlace::Pre => (2.0 * layers).sqrt().recip(),
         }
     }
+}
 
-    /// Every tensor of the network, in file order.
-    pub fn parameters(&self) -> Vec<Parameter> {
+impl NetworkConfig for Config {
+    const FORMAT: &str = "simurgh-transformer-1";
+
+    fn check(&self) -> Result<(), String> {
+        let smolgen = &self.smolgen;
+        for (name, value, least) in [
+            ("width", self.width, 2),
+            ("layers", self.layers, 0),
+            ("heads", self.heads, 1),
+            ("head_depth", self.head_depth, 1),
+            ("ff", self.ff, 1),
+            ("policy_width", self.policy_width, 1),
+            ("value_per_token", self.value_per_token, 1),
+            ("value_hidden", self.value_hidden, 1),
+            ("smolgen.per_square", smolgen.per_square, 1),
+            ("smolgen.hidden", smolgen.hidden, 2),
+            ("smolgen.per_head", smolgen.per_head, 2),
+        ] {
+            if !(least..=LARGEST).contains(&value) {
+                return Err(format!("{name} is {value}, expected {least} to {LARGEST}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
         let mut list = Vec::new();
         let mut add = |name: String, shape: &[i64], init: Init| {
             list.push(Parameter {
@@ -292,7 +283,7 @@ impl Config {
             Init::Normal(0.25),
         );
         add("embed.bias".into(), &[d], Init::Zeros);
-        add("positions".into(), &[64, d], Init::Normal(0.1));
+        add("positions".into(), &[64, d], Init::Normal(0.25));
         if self.norm == NormPlace::Post {
             add("embed.norm.weight".into(), &[d], Init::Ones);
             if shifted {
@@ -318,7 +309,7 @@ impl Config {
             match self.attention_bias {
                 AttentionBias::None => {}
                 AttentionBias::Learned => {
-                    add("bias", &[self.heads, 64, 64], Init::Zeros);
+                    add("bias", &[self.heads, 64, 64], Init::PieceMoves(3.0));
                 }
                 AttentionBias::Smolgen => {
                     let s = &self.smolgen;
@@ -393,9 +384,21 @@ impl Config {
         }
         list
     }
+}
 
-    /// Numbers in all tensors.
-    pub fn size(&self) -> usize {
-        self.parameters().iter().map(Parameter::size).sum()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_begin_with_the_moves_of_pieces() {
+        let count = |head, from| (0..64).filter(|&to| piece_reaches(head, from, to)).count();
+        // From a1 and from e4.
+        let corner: Vec<usize> = (0..8).map(|head| count(head, 0)).collect();
+        let middle: Vec<usize> = (8..16).map(|head| count(head, 28)).collect();
+        assert_eq!(corner, [14, 7, 2, 3, 1, 0, 21, 0]);
+        assert_eq!(middle, [14, 13, 8, 8, 2, 2, 27, 0]);
+        // e4 takes on d5 and f5.
+        assert!(piece_reaches(4, 28, 35) && piece_reaches(4, 28, 37));
     }
 }

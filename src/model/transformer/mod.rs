@@ -5,7 +5,8 @@
 
 mod backend;
 mod config;
-mod file;
+mod cpu;
+mod kernels;
 
 use std::collections::HashMap;
 
@@ -13,12 +14,16 @@ use tch::{Kind, TchError, Tensor};
 
 pub use backend::TransformerBackend;
 pub use config::{
-    AttentionBias, Config, FfActivation, Init, NormKind, NormPlace, Parameter, SmolgenConfig,
-    ValueRead,
+    AttentionBias, Config, FfActivation, NormKind, NormPlace, SmolgenConfig, ValueRead,
+    piece_reaches,
 };
-pub use file::{FORMAT, TransformerFile, write};
+pub use cpu::CpuTransformer;
 
+use super::weight_file::WeightFile;
 use crate::encode::FEATURES;
+
+/// A transformer's file.
+pub type TransformerFile = WeightFile<Config>;
 
 type Result<T> = std::result::Result<T, TchError>;
 

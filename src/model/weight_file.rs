@@ -1,5 +1,5 @@
-//! Transformer files: safetensors whose metadata hold the configuration and the manifest. Checks every
-//! tensor; knows no libtorch.
+//! The project's own weight files: safetensors whose metadata hold a configuration and a manifest. Checks every
+//! tensor; knows no libtorch and no kind of network.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -7,47 +7,103 @@ use std::path::Path;
 use half::f16;
 use safetensors::tensor::{Metadata, TensorView};
 use safetensors::{Dtype, SafeTensors};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use super::Config;
-use crate::model::ModelError;
+use super::ModelError;
 
-/// `format` in the metadata.
-pub const FORMAT: &str = "simurgh-transformer-1";
+/// How a tensor begins.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Init {
+    /// Normal with Xavier's variance 2 / (in + out), times this gain.
+    Xavier(f64),
+    /// Normal with this deviation.
+    Normal(f64),
+    /// `[heads, 64, 64]`: this number where a piece gets from a square to another on an empty board, else 0;
+    /// head by head for a rook, bishop, knight, king, an own and a hostile pawn that captures, a queen, no
+    /// piece, and again.
+    PieceMoves(f64),
+    /// All zero.
+    Zeros,
+    /// All one.
+    Ones,
+}
+
+/// A tensor of a network: its name in files, shape and beginning. Matrices are `[in, out]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    pub name: String,
+    pub shape: Vec<i64>,
+    pub init: Init,
+}
+
+impl Parameter {
+    /// How many numbers it has.
+    pub fn size(&self) -> usize {
+        self.shape.iter().product::<i64>().max(0) as usize
+    }
+}
+
+/// Sizes and choices of a kind of network, from which its tensors follow.
+pub trait NetworkConfig: Serialize + DeserializeOwned {
+    /// `format` in the metadata.
+    const FORMAT: &str;
+
+    /// Checks that every size makes sense.
+    ///
+    /// # Errors
+    /// Names the size, what it is and what was expected.
+    fn check(&self) -> Result<(), String>;
+
+    /// Every tensor of the network, in file order.
+    fn parameters(&self) -> Vec<Parameter>;
+
+    /// Numbers in all tensors.
+    fn size(&self) -> usize {
+        self.parameters().iter().map(Parameter::size).sum()
+    }
+}
 
 /// A file that was read and checked.
 #[derive(Clone, Debug)]
-pub struct TransformerFile {
+pub struct WeightFile<C> {
     /// For messages.
     pub name: String,
     /// What the network is made of.
-    pub config: Config,
+    pub config: C,
     /// Where it comes from, a JSON object: data, steps, validation figures, licence.
     pub manifest: serde_json::Value,
-    /// Every tensor of [`Config::parameters`] by name.
+    /// Every tensor of [`NetworkConfig::parameters`] by name.
     pub tensors: HashMap<String, Vec<f32>>,
 }
 
-impl TransformerFile {
-    /// True when the bytes begin as a safetensors file does: the length of a JSON header, then the header.
-    pub fn is_one(bytes: &[u8]) -> bool {
-        bytes.get(8) == Some(&b'{')
-            && bytes
-                .first_chunk::<8>()
-                .is_some_and(|length| u64::from_le_bytes(*length) < bytes.len() as u64)
-    }
+/// True when the bytes begin as a safetensors file does: the length of a JSON header, then the header.
+pub fn is_safetensors(bytes: &[u8]) -> bool {
+    bytes.get(8) == Some(&b'{')
+        && bytes
+            .first_chunk::<8>()
+            .is_some_and(|length| u64::from_le_bytes(*length) < bytes.len() as u64)
+}
 
+/// `format` in the metadata of a safetensors file, if it has one.
+pub fn format_of(bytes: &[u8]) -> Option<String> {
+    let (_, metadata) = SafeTensors::read_metadata(bytes).ok()?;
+    text(&metadata, "format").map(str::to_owned)
+}
+
+impl<C: NetworkConfig> WeightFile<C> {
     /// Reads a network from the bytes of its file.
     ///
     /// # Errors
     /// Names what is damaged, missing, left over, of the wrong size or not a number.
-    pub fn parse(bytes: &[u8], name: &str) -> Result<TransformerFile, ModelError> {
+    pub fn parse(bytes: &[u8], name: &str) -> Result<WeightFile<C>, ModelError> {
         let damaged = |reason: String| ModelError::Damaged {
             name: name.to_owned(),
             reason,
         };
         let (_, metadata) =
             SafeTensors::read_metadata(bytes).map_err(|e| damaged(format!("safetensors: {e}")))?;
-        let config = configuration(&metadata, name)?;
+        let config: C = configuration(&metadata, name)?;
         let file =
             SafeTensors::deserialize(bytes).map_err(|e| damaged(format!("safetensors: {e}")))?;
         let manifest = text(&metadata, "manifest").map_or(Ok(serde_json::Value::Null), |text| {
@@ -92,7 +148,7 @@ impl TransformerFile {
                 what: format!("has a tensor {left} that its configuration does not name"),
             });
         }
-        Ok(TransformerFile {
+        Ok(WeightFile {
             name: name.to_owned(),
             config,
             manifest,
@@ -111,7 +167,7 @@ fn text<'a>(metadata: &'a Metadata, key: &str) -> Option<&'a str> {
     map.get(key).map(String::as_str)
 }
 
-fn configuration(metadata: &Metadata, name: &str) -> Result<Config, ModelError> {
+fn configuration<C: NetworkConfig>(metadata: &Metadata, name: &str) -> Result<C, ModelError> {
     let unknown = |field: &str, found: String, expected| ModelError::UnknownFormat {
         name: name.to_owned(),
         field: field.to_owned(),
@@ -119,20 +175,14 @@ fn configuration(metadata: &Metadata, name: &str) -> Result<Config, ModelError> 
         expected,
     };
     match text(metadata, "format") {
-        Some(FORMAT) => {}
+        Some(format) if format == C::FORMAT => {}
         found => {
             let found = found.unwrap_or("nothing").to_owned();
-            return Err(unknown("format in its metadata", found, FORMAT));
+            return Err(unknown("format in its metadata", found, C::FORMAT));
         }
     }
-    let config: Config = serde_json::from_str(text(metadata, "config").unwrap_or_default())
-        .map_err(|e| {
-            unknown(
-                "config",
-                e.to_string(),
-                "a transformer's configuration in JSON",
-            )
-        })?;
+    let config: C = serde_json::from_str(text(metadata, "config").unwrap_or_default())
+        .map_err(|e| unknown("config", e.to_string(), "a configuration in JSON"))?;
     config
         .check()
         .map_err(|why| unknown("config", why, "sizes in range"))?;
@@ -160,9 +210,9 @@ fn values(view: &TensorView) -> Option<Vec<f32>> {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write(
+pub fn write<C: NetworkConfig>(
     path: &Path,
-    config: &Config,
+    config: &C,
     manifest: &serde_json::Value,
     tensors: &HashMap<String, Vec<f32>>,
     half: bool,
@@ -194,7 +244,7 @@ pub fn write(
     }
     let config = serde_json::to_string(config).map_err(|e| other(e.to_string()))?;
     let metadata = HashMap::from([
-        ("format".to_owned(), FORMAT.to_owned()),
+        ("format".to_owned(), C::FORMAT.to_owned()),
         ("config".to_owned(), config),
         ("manifest".to_owned(), manifest.to_string()),
     ]);
