@@ -1,6 +1,8 @@
 //! `simurgh evaluate`: its subcommands, one file each. Measures nothing.
 
+mod attention;
 mod make_puzzles;
+mod replay;
 mod run;
 mod stockfish;
 
@@ -41,6 +43,8 @@ pub struct Evaluate {
 #[derive(Subcommand)]
 enum Command {
     MakePuzzles(make_puzzles::MakePuzzles),
+    Attention(attention::Attention),
+    Replay(replay::Replay),
 }
 
 /// Runs the subcommand, or the evaluation itself where none is named.
@@ -51,5 +55,7 @@ pub fn run(args: &Evaluate, options: &Options) -> Result<()> {
     match &args.command {
         None => run::run(&args.run, options),
         Some(Command::MakePuzzles(args)) => make_puzzles::run(args),
+        Some(Command::Attention(args)) => attention::run(args, options),
+        Some(Command::Replay(args)) => replay::run(args, options),
     }
 }

@@ -3,7 +3,7 @@
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::measure::stats::score_of_elo;
 
@@ -26,7 +26,7 @@ pub struct Game {
 }
 
 /// A rating from games.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rating {
     /// The most likely rating; `None` if all games were won or all lost.
     pub elo: Option<f64>,

@@ -13,7 +13,7 @@ use crate::eval::{
 };
 use crate::model::backend::attributes;
 use crate::model::settings::{device, device_name};
-use crate::model::weight_file::NetworkConfig;
+use crate::model::weight_file::{NetworkConfig, WeightFile};
 use crate::model::{ModelError, ModelOptions, Precision};
 
 /// A transformer on a device; see [`crate::model::load_backend`].
@@ -39,6 +39,31 @@ enum Network {
 struct Place {
     device: Device,
     kind: Kind,
+}
+
+impl<C: NetworkConfig> WeightFile<C> {
+    /// Every tensor by name, rounded to `storage` first, to be computed with in `kind`.
+    pub(in crate::model) fn on_device(
+        &self,
+        device: Device,
+        storage: Kind,
+        kind: Kind,
+    ) -> Result<HashMap<String, Tensor>, ModelError> {
+        let mut tensors = HashMap::new();
+        for parameter in self.config.parameters() {
+            let values = self
+                .tensors
+                .get(&parameter.name)
+                .map_or(&[][..], Vec::as_slice);
+            let tensor = Tensor::f_from_slice(values)?
+                .f_reshape(&parameter.shape)?
+                .f_to_kind(storage)?
+                .f_to_kind(kind)?
+                .f_to_device(device)?;
+            tensors.insert(parameter.name, tensor);
+        }
+        Ok(tensors)
+    }
 }
 
 impl TransformerBackend {
@@ -84,19 +109,7 @@ impl TransformerBackend {
         {
             return Ok(backend(Network::Cpu(Mutex::new(network))));
         }
-        let mut tensors = HashMap::new();
-        for parameter in file.config.parameters() {
-            let values = file
-                .tensors
-                .get(&parameter.name)
-                .map_or(&[][..], Vec::as_slice);
-            let tensor = Tensor::f_from_slice(values)?
-                .f_reshape(&parameter.shape)?
-                .f_to_kind(storage)?
-                .f_to_kind(kind)?
-                .f_to_device(device)?;
-            tensors.insert(parameter.name, tensor);
-        }
+        let tensors = file.on_device(device, storage, kind)?;
         Ok(backend(Network::Torch {
             tensors: Mutex::new(tensors),
             config: file.config.clone(),
