@@ -5,6 +5,7 @@ mod evaluation;
 mod golden;
 mod gpt;
 mod hostile;
+mod looking_inside;
 mod notation;
 mod perft;
 mod real_engines;

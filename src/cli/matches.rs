@@ -14,7 +14,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::chess::{Tablebases, pgn};
-use crate::client::{ClientError, Engine};
+use crate::client::Engine;
 use crate::measure::adjudication::{DrawRule, ResignRule};
 use crate::measure::book::{Book, Order};
 use crate::measure::matches::{

@@ -229,7 +229,9 @@ impl Search {
             let tree = match tree {
                 Some(tree) if may_reuse => tree.advance(request.game.clone()),
                 old => {
-                    old.map(tree::discard);
+                    if let Some(old) = old {
+                        tree::discard(old);
+                    }
                     Tree::new(request.game.clone())
                 }
             };

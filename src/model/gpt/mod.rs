@@ -204,7 +204,7 @@ impl Gpt {
     pub fn attention_maps(&self, tokens: &Tensor) -> Result<Vec<Tensor>> {
         let mut maps = Vec::new();
         let collect = Collect::Maps(&mut maps);
-        self.read(&tokens.f_unsqueeze(0)?, None, collect)?;
+        let _ = self.read(&tokens.f_unsqueeze(0)?, None, collect)?;
         maps.iter().map(|map| map.f_get(0)).collect()
     }
 

@@ -119,15 +119,13 @@ impl Network {
             },
         })
     }
-}
 
-impl Network {
     /// What each head of each body layer attends to, `[heads, 64 query, 64 key]` a layer, for one row of
     /// planes `[112, 64]`; none for a tower.
     pub fn attention(&self, planes: &[f32]) -> Result<Vec<Tensor>> {
         let mut maps = Vec::new();
         if let Body::Attention(body) = &self.body {
-            body.forward(&self.planes(planes, 1)?, Some(&mut maps))?;
+            let _ = body.forward(&self.planes(planes, 1)?, Some(&mut maps))?;
         }
         maps.iter().map(|map| map.f_get(0)).collect()
     }
