@@ -355,6 +355,63 @@ fn a_drawn_child_that_becomes_the_root_is_searched() {
 }
 
 #[test]
+fn a_search_that_is_stopped_at_once_has_looked_once() {
+    for fake in [
+        Fake::new(Answer::Random),
+        Fake::new(Answer::Random).queued(2, 8),
+    ] {
+        let mut bed = Bed::new(fake, options());
+        for _ in 0..20 {
+            bed.search.clear();
+            let root = game("", "e2e4");
+            let (handle, events) = bed.start(
+                &root,
+                Limits {
+                    infinite: true,
+                    ..Limits::default()
+                },
+                false,
+            );
+            handle.stop();
+            handle.join();
+            bed.heard(&root, &events);
+            let digest = bed.search.root_digest();
+            assert!(digest.first().is_some_and(|(_, visits, _)| *visits > 0));
+        }
+    }
+}
+
+#[test]
+fn nodes_of_another_search_do_not_count_where_moves_or_strength_are_limited() {
+    let root = game("", "");
+    let visits = |bed: &Bed| bed.search.root_digest()[0].1;
+    let mut bed = Bed::new(Fake::new(Answer::Random), options());
+    bed.go(&root, Limits::nodes(2000));
+    let all = visits(&bed);
+    assert!(all >= 1000);
+    bed.searchmoves = ["a2a4", "h2h4"]
+        .map(|m| root.current().parse_uci(m).unwrap())
+        .to_vec();
+    bed.go(&root, Limits::nodes(200));
+    assert!((100..400).contains(&visits(&bed)));
+    bed.searchmoves.clear();
+    for weaken in [
+        |o: &mut Options| o.fixed_nodes = 1,
+        |o: &mut Options| {
+            o.fixed_nodes = 0;
+            o.uci_limit_strength = true;
+            o.uci_elo = 800;
+        },
+    ] {
+        bed.options = options();
+        bed.go(&root, Limits::nodes(2000));
+        weaken(&mut bed.options);
+        bed.go(&root, Limits::nodes(2000));
+        assert!(visits(&bed) < 500, "{}", visits(&bed));
+    }
+}
+
+#[test]
 fn searchmoves_are_kept_to() {
     let mut bed = Bed::new(Fake::new(Answer::Material), options());
     let root = game("6k1/5ppp/8/8/8/8/8/R6K w - - 0 1", "");

@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use simurgh::chess::{Game, Position};
 use simurgh::encode::{FEATURES, HistoryFill, SQUARE_POLICY, SquareTokens, TOKENS_ROW};
-use simurgh::eval::{Backend, EvalParams, Evaluation, Leaf};
+use simurgh::eval::{Backend, EvalParams, Evaluation, Evaluator, Leaf, Policy};
 use simurgh::model::transformer::{
     AttentionBias, Config, FfActivation, NormKind, NormPlace, SmolgenConfig, Transformer, ValueRead,
 };
@@ -439,13 +439,17 @@ fn file_bytes(config: &Config, half: bool) -> Vec<u8> {
     bytes
 }
 
-fn evaluate(leaves: &[Leaf]) -> Vec<Evaluation> {
+fn evaluator() -> Box<dyn Evaluator> {
     let bytes = file_bytes(&config(), false);
     let AnyFile::Transformer(file) = AnyFile::parse(bytes, "net").unwrap() else {
         panic!("not read as a transformer");
     };
     let backend = TransformerBackend::new(&file, &options()).unwrap();
-    let mut evaluator = backend.evaluator().unwrap();
+    backend.evaluator().unwrap()
+}
+
+fn evaluate(leaves: &[Leaf]) -> Vec<Evaluation> {
+    let mut evaluator = evaluator();
     let mut evaluations = Vec::new();
     // The last ones one by one, the first ones together.
     let (together, alone) = leaves.split_at(leaves.len() / 2);
@@ -490,6 +494,23 @@ fn a_batch_of_one_is_a_row_of_a_batch_and_priors_sum_to_one() {
     for (leaf, evaluation) in twice.iter().zip(&evaluations) {
         assert_eq!(leaf.moves.len(), evaluation.policy.0.len());
         assert!((evaluation.policy.0.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+    }
+}
+
+#[test]
+fn the_open_policy_holds_the_priors_and_what_is_illegal() {
+    let leaves: Vec<Leaf> = FENS.iter().map(|fen| leaf(fen)).collect();
+    let mut evaluator = evaluator();
+    let open = evaluator.open_policy(&leaves).unwrap().unwrap();
+    assert_eq!(open.len(), leaves.len());
+    for (open, evaluation) in open.iter().zip(evaluate(&leaves)) {
+        assert_eq!(open.logits.len(), SQUARE_POLICY);
+        let legal = open.legal.iter().map(|&output| open.logits[output]);
+        let priors = Policy::softmax(legal.collect(), 1.0).0;
+        assert_eq!(priors.len(), evaluation.policy.0.len());
+        for (a, b) in priors.iter().zip(&evaluation.policy.0) {
+            assert!((a - b).abs() < 1e-5, "{a} {b}");
+        }
     }
 }
 

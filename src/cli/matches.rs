@@ -14,7 +14,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::chess::{Tablebases, pgn};
-use crate::client::{ClientError, Engine};
+use crate::client::Engine;
 use crate::measure::adjudication::{DrawRule, ResignRule};
 use crate::measure::book::{Book, Order};
 use crate::measure::matches::{
@@ -280,10 +280,10 @@ fn plan(args: &MatchArgs, cancel: &Arc<AtomicBool>) -> Result<MatchPlan> {
         None => Book::startpos(),
     };
     if let Some(first) = book.refused().first() {
-        eprintln!(
+        stdout::warn(format_args!(
             "warning: {} openings left out, the first one: {first}",
             book.refused().len()
-        );
+        ));
     }
     let chess960 = match args.variant {
         Variant::Auto => book.needs_chess960(),
@@ -410,19 +410,18 @@ fn introduce(contestant: &mut Contestant, chess960: bool, cancel: &Arc<AtomicBoo
         .into_owned();
     let mut name = contestant.name.clone();
     match Engine::start_with(contestant.engine.clone(), Arc::clone(cancel)) {
-        Err(error @ (ClientError::Spawn { .. } | ClientError::LineBreak(_))) => {
-            return Err(error.into());
+        Err(error) => {
+            return Err(error)
+                .with_context(|| format!("{file} does not start; nothing was played"));
         }
-        // Whatever else is wrong with it is counted game by game.
-        Err(error) => eprintln!("warning: {file}: {error}"),
         Ok(engine) => {
             for complaint in engine.complaints() {
-                eprintln!("warning: {file}: {complaint}");
+                stdout::warn(format_args!("warning: {file}: {complaint}"));
             }
             if chess960 && engine.option("UCI_Chess960").is_none() {
-                eprintln!(
+                stdout::warn(format_args!(
                     "warning: {file}: the engine lists no option UCI_Chess960; it is sent all the same"
-                );
+                ));
             }
             if name.is_empty() {
                 name = engine.name().to_owned();
@@ -451,7 +450,7 @@ fn on_interrupt(cancel: &Arc<AtomicBool>) -> Result<()> {
         if cancel.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        eprintln!("interrupted: ending the match");
+        stdout::warn(format_args!("interrupted: ending the match"));
     })
     .context("cannot listen for Ctrl-C")
 }
@@ -523,7 +522,7 @@ impl Progress {
     fn line(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.println(text),
-            None => eprintln!("{text}"),
+            None => stdout::warn(format_args!("{text}")),
         }
     }
 

@@ -5,6 +5,7 @@ mod bench;
 mod contestant;
 mod datagen;
 mod describe;
+mod evaluate;
 mod interrupt;
 mod matches;
 mod perft;
@@ -42,6 +43,7 @@ enum Command {
     Datagen(datagen::Datagen),
     Train(train::Train),
     Match(matches::MatchArgs),
+    Evaluate(evaluate::Evaluate),
     /// Speaks UCI on standard input and output; the same as no command.
     Uci,
     /// UCI commands, each an argument, and then the end: simurgh "go nodes 100" quit.
@@ -105,6 +107,7 @@ fn run(matches: &ArgMatches) -> Result<()> {
         Some(Command::Datagen(args)) => datagen::run(&args, &options),
         Some(Command::Train(args)) => train::run(&args),
         Some(Command::Match(args)) => matches::run(&args),
+        Some(Command::Evaluate(args)) => evaluate::run(&args, &options),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Standard output of the commands that are no conversation. Refuses to panic when nobody reads it.
+//! Standard output (and error) of the commands that are no conversation. Refuses to panic when nobody reads it.
 
 use std::io::{self, ErrorKind, Write};
 
@@ -20,6 +20,11 @@ pub enum StdoutError {
 /// When nobody reads them, or they cannot be written.
 pub fn say(text: impl std::fmt::Display) -> Result<(), StdoutError> {
     print(&format!("{text}\n"))
+}
+
+/// Says something beside the output, on standard error. Nobody need read it.
+pub fn warn(text: impl std::fmt::Display) {
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Prints text that ends with a line end of its own.

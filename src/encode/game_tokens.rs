@@ -12,12 +12,14 @@
 
 use std::sync::LazyLock;
 
-use crate::chess::{Move, Position, Role, Square};
+use crate::chess::{Game, Move, Position, Role, Square};
 
 /// Tokens in all.
 pub const VOCABULARY: usize = 2030;
 /// Fills up rows of a minibatch.
 pub const PAD: u16 = 0;
+/// Ends every game.
+pub const EOS: u16 = 2;
 /// Begins every game.
 pub const BOS: u16 = 1;
 /// Tokens before the first move: `<bos>` and both ratings.
@@ -113,6 +115,20 @@ pub fn rating_tokens(white: u16, black: u16) -> [u16; 2] {
     [first + step(white), first + RATING_STEPS + step(black)]
 }
 
+/// `<bos>`, both ratings and the moves of a game. None for one that begins elsewhere than at the start position,
+/// or has a move without a token.
+pub fn row_of(game: &Game, white: u16, black: u16) -> Option<Vec<u16>> {
+    if !game.starts_from_startpos() {
+        return None;
+    }
+    let [white, black] = rating_tokens(white, black);
+    let mut row = vec![BOS, white, black];
+    for (position, &m) in game.positions().iter().zip(game.moves()) {
+        row.push(move_token(position, m)?);
+    }
+    Some(row)
+}
+
 /// What a token is called in files and messages.
 pub fn token_name(token: u16) -> Option<String> {
     let index = usize::from(token);
@@ -136,7 +152,6 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::chess::Game;
 
     #[test]
     fn the_vocabulary_is_whole_and_has_no_name_twice() {

@@ -147,11 +147,12 @@ impl Driver {
             }
             Job::Ready { control, wish } => {
                 self.want(&wish);
-                if self.loading.is_some() {
-                    self.readying.push(control);
-                } else {
+                // What is set after this is loaded after it: each has its own answer.
+                if self.await_network(&control, None) {
                     self.say(Event::Ready);
                     control.finish();
+                } else {
+                    self.readying.push(control);
                 }
             }
             Job::Evaluate {

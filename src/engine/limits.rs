@@ -7,13 +7,17 @@ use crate::chess::Color;
 use crate::options::Options;
 use crate::search::{Clock, Limits};
 
-/// The limits `request` sets for the side to move; FixedNodes stands in for all of them.
+/// The limits `request` sets for the side to move; FixedNodes stands in for all of them, and
+/// `go infinite` still waits for `stop`.
 ///
 /// Zero nodes, depth or movetime ask for one evaluation; an own clock of zero or less asks for an
 /// answer at once. A clock of the other side alone is no limit.
 pub fn limits(request: &GoRequest, turn: Color, options: &Options) -> Limits {
     if let Some(nodes) = positive(options.fixed_nodes) {
-        return Limits::nodes(nodes);
+        return Limits {
+            infinite: request.infinite,
+            ..Limits::nodes(nodes)
+        };
     }
     let (time, increment) = match turn {
         Color::White => (request.white_time_ms, request.white_increment_ms),
@@ -117,6 +121,10 @@ mod tests {
             depth: Some(9),
             ..GoRequest::default()
         };
-        assert_eq!(limits(&request, Color::White, &options), Limits::nodes(1));
+        let held = Limits {
+            infinite: true,
+            ..Limits::nodes(1)
+        };
+        assert_eq!(limits(&request, Color::White, &options), held);
     }
 }

@@ -12,7 +12,7 @@ pub use batcher::{Batcher, Group, Reply, evaluate_caught, panic_text};
 pub use cache::{CacheKey, EvalCache};
 pub use fakes::{Answer, Fake};
 pub use leaf::{History, Leaf};
-pub use values::{Evaluation, Policy, Wdl};
+pub use values::{Evaluation, OpenPolicy, Policy, Wdl};
 
 /// What a backend can be told apart from the leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -104,4 +104,13 @@ pub trait Evaluator: Send {
         leaves: &[Leaf],
         params: &EvalParams,
     ) -> Result<Vec<Evaluation>, EvalError>;
+
+    /// What the policy says before anything illegal is left out, one for each leaf; `None` from a backend that
+    /// has no outputs but those of the legal moves.
+    ///
+    /// # Errors
+    /// As [`Evaluator::evaluate`].
+    fn open_policy(&mut self, _leaves: &[Leaf]) -> Result<Option<Vec<OpenPolicy>>, EvalError> {
+        Ok(None)
+    }
 }

@@ -49,6 +49,15 @@ impl Wdl {
     }
 }
 
+/// All outputs of a policy, those of illegal moves too: what a network would play if nobody told it the rules.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OpenPolicy {
+    /// One logit for each move that the network can name.
+    pub logits: Vec<f32>,
+    /// The output of each legal move, in the order the leaf lists them.
+    pub legal: Vec<usize>,
+}
+
 /// Probabilities of the legal moves, in the order the leaf lists them; they sum to one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policy(pub Vec<f32>);

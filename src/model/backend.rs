@@ -4,9 +4,10 @@
 use parking_lot::Mutex;
 use tch::Device;
 
-use crate::encode::{HistoryFill, InputPlanes, Turn, move_index};
+use crate::encode::{HistoryFill, InputPlanes, POLICY_SIZE, Turn, move_index};
 use crate::eval::{
-    Attributes, Backend, EvalError, EvalParams, Evaluation, Evaluator, Leaf, Policy, Wdl,
+    Attributes, Backend, EvalError, EvalParams, Evaluation, Evaluator, Leaf, OpenPolicy, Policy,
+    Wdl,
 };
 
 use super::error::ModelError;
@@ -135,11 +136,28 @@ impl Evaluator for TorchEvaluator {
         leaves: &[Leaf],
         params: &EvalParams,
     ) -> Result<Vec<Evaluation>, EvalError> {
+        self.read(leaves, |reader, leaf, turn, row, outputs| {
+            reader.evaluation(leaf, turn, row, outputs, params)
+        })
+    }
+
+    fn open_policy(&mut self, leaves: &[Leaf]) -> Result<Option<Vec<OpenPolicy>>, EvalError> {
+        self.read(leaves, Reader::open_policy).map(Some)
+    }
+}
+
+impl TorchEvaluator {
+    /// Runs leaves and reads something from the outputs of each.
+    fn read<T>(
+        &mut self,
+        leaves: &[Leaf],
+        read: impl Fn(&Reader, &Leaf, Turn, usize, &Outputs) -> Result<T, EvalError>,
+    ) -> Result<Vec<T>, EvalError> {
         let _guard = tch::no_grad_guard();
         if !std::mem::replace(&mut self.threads_set, true) {
             tch::set_num_threads(1);
         }
-        let mut evaluations = Vec::with_capacity(leaves.len());
+        let mut all = Vec::with_capacity(leaves.len());
         for chunk in leaves.chunks(self.max_batch) {
             let size = self.runner.padded(chunk.len());
             self.planes.resize(size * ROW, 0.0);
@@ -152,11 +170,10 @@ impl Evaluator for TorchEvaluator {
                         reason: e.to_string(),
                     })?;
             for (row, (leaf, &turn)) in chunk.iter().zip(&self.turns).enumerate() {
-                let read = self.reader.evaluation(leaf, turn, row, &outputs, params)?;
-                evaluations.push(read);
+                all.push(read(&self.reader, leaf, turn, row, &outputs)?);
             }
         }
-        Ok(evaluations)
+        Ok(all)
     }
 }
 
@@ -237,23 +254,52 @@ impl Reader {
         row: usize,
         outputs: &Outputs,
     ) -> Result<Vec<f32>, EvalError> {
+        let logits = self.policy_row(row, outputs);
         let map = self.format.policy;
-        let mover = leaf.position.turn();
-        let width = map.outputs();
-        let logits = outputs
-            .policy
-            .get(row * width..(row + 1) * width)
-            .unwrap_or_default();
-        leaf.moves
-            .iter()
-            .map(|&m| {
-                let index = move_index(m, mover, turn);
-                let logit = index.and_then(|index| logits.get(map.output(index)));
-                logit.copied().ok_or_else(|| EvalError::Backend {
+        self.indices(leaf, turn)?
+            .into_iter()
+            .map(|index| {
+                let logit = logits.get(map.output(index)).copied();
+                logit.ok_or_else(|| EvalError::Backend {
                     backend: self.name.clone(),
-                    reason: format!("no policy output for {m} in {}", leaf.position.to_fen(true)),
+                    reason: format!("{} policy outputs, none for index {index}", logits.len()),
                 })
             })
             .collect()
+    }
+
+    fn policy_row<'a>(&self, row: usize, outputs: &'a Outputs) -> &'a [f32] {
+        let width = self.format.policy.outputs();
+        let range = row * width..(row + 1) * width;
+        outputs.policy.get(range).unwrap_or_default()
+    }
+
+    /// The policy index of each legal move.
+    fn indices(&self, leaf: &Leaf, turn: Turn) -> Result<Vec<u16>, EvalError> {
+        let index = |&m| {
+            move_index(m, leaf.position.turn(), turn).ok_or_else(|| EvalError::Backend {
+                backend: self.name.clone(),
+                reason: format!("no policy output for {m} in {}", leaf.position.to_fen(true)),
+            })
+        };
+        leaf.moves.iter().map(index).collect()
+    }
+
+    /// The 1858 moves that an Lc0 network can name; what else its map has room for is no move.
+    fn open_policy(
+        &self,
+        leaf: &Leaf,
+        turn: Turn,
+        row: usize,
+        outputs: &Outputs,
+    ) -> Result<OpenPolicy, EvalError> {
+        let row = self.policy_row(row, outputs);
+        let output = |index| row.get(self.format.policy.output(index)).copied();
+        let logits = (0..POLICY_SIZE as u16).map_while(output).collect();
+        let legal = self.indices(leaf, turn)?;
+        Ok(OpenPolicy {
+            logits,
+            legal: legal.into_iter().map(usize::from).collect(),
+        })
     }
 }

@@ -2,6 +2,7 @@
 //! never stdout.
 
 mod assemble;
+mod attention;
 mod backend;
 mod cpu;
 pub mod cpu_tower;
@@ -28,6 +29,7 @@ mod winograd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use attention::{AttentionMaps, attention_maps};
 pub use backend::TorchBackend;
 pub use embedded::embedded;
 pub use error::ModelError;
@@ -105,6 +107,15 @@ impl AnyFile {
                 })?;
                 AnyFile::parse(bytes.to_vec(), name)
             }
+        }
+    }
+
+    /// For messages.
+    pub fn name(&self) -> &str {
+        match self {
+            AnyFile::Lc0(file) => &file.name,
+            AnyFile::Transformer(file) => &file.name,
+            AnyFile::Gpt(file) => &file.name,
         }
     }
 

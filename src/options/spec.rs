@@ -64,12 +64,12 @@ impl fmt::Display for Value {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum OptionError {
     /// No such option.
-    #[error("unknown option '{name}'; the nearest one is '{nearest}'")]
+    #[error("unknown option '{name}'; {}", meant(nearest))]
     Unknown {
         /// What was asked for.
         name: String,
         /// What may have been meant.
-        nearest: &'static str,
+        nearest: Option<&'static str>,
     },
     /// A value outside the option's domain.
     #[error("option {name} cannot be '{value}': expected {expected}")]
@@ -214,12 +214,19 @@ pub(super) fn normal_name(name: &str) -> String {
 }
 
 /// The UCI name, or for a key-like name the key, with the smallest edit distance.
-pub(super) fn nearest(wanted: &str, table: &'static [Spec]) -> &'static str {
-    table
-        .iter()
-        .flat_map(|spec| [spec.key, spec.uci])
-        .min_by_key(|name| edit_distance(&normal_name(name), wanted))
-        .unwrap_or("")
+pub(super) fn nearest(wanted: &str, table: &'static [Spec]) -> Option<&'static str> {
+    let names = table.iter().flat_map(|spec| [spec.key, spec.uci]);
+    let far = |name: &&str| edit_distance(&normal_name(name), wanted);
+    let name = names.min_by_key(far)?;
+    // What shares less than two thirds of its letters was not meant.
+    (far(&name) * 3 <= wanted.chars().count()).then_some(name)
+}
+
+fn meant(nearest: &Option<&str>) -> String {
+    match nearest {
+        Some(name) => format!("the nearest one is '{name}'"),
+        None => "simurgh describe --options lists them".to_owned(),
+    }
 }
 
 fn edit_distance(a: &str, b: &str) -> usize {

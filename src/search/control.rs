@@ -66,7 +66,6 @@ impl Control {
     /// Asks the driver to end the search.
     pub fn stop(&self) {
         self.state.lock().stop = true;
-        self.abort();
         self.changed.notify_all();
     }
 

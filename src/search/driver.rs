@@ -47,6 +47,9 @@ pub struct Plan {
     pub lanes: Vec<Lane>,
 }
 
+/// How long a search that is stopped before its first evaluation waits for it.
+const STOP_GRACE: Duration = Duration::from_millis(200);
+
 /// How often the driver looks at the tree for news.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -54,7 +57,7 @@ const LOOK: Duration = Duration::from_millis(20);
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// Time the first evaluation may take beyond the limit: without it there is nothing to choose by.
-const GRACE: Duration = Duration::from_millis(10);
+const GRACE: Duration = Duration::from_millis(40);
 
 /// Stack of a worker; walking down needs some hundred bytes a ply.
 const STACK: usize = 64 << 20;
@@ -204,10 +207,21 @@ impl Driver<'_> {
     fn watch(&mut self, first_legal: Move) {
         let control = &self.shared.control;
         let mut orders = control.orders();
+        let mut stopped: Option<Instant> = None;
         loop {
             let held = is_held(self.endless, self.ponder, orders);
-            if orders.stop || !held && orders.workers == 0 {
+            if orders.workers == 0 && (orders.stop || !held) {
                 return;
+            }
+            if orders.stop {
+                // A move without a look at the position would be any legal one.
+                let looked = self.shared.root().visits() > 0 || control.is_aborted();
+                let since = stopped.get_or_insert_with(Instant::now).elapsed();
+                if looked || since >= STOP_GRACE {
+                    return;
+                }
+                orders = control.wait(Duration::from_millis(1), orders);
+                continue;
             }
             if !held && (self.is_out_of_time(orders) || self.is_answered()) {
                 return;

@@ -210,13 +210,16 @@ impl Search {
     }
 
     /// Starts a search; one that still runs is stopped first, with its best move.
-    /// Keeps the part of the tree that the request's game leads to.
+    /// Keeps the part of the tree that the request's game leads to, unless moves or strength are limited.
     pub fn start(&mut self, request: Request) -> Handle {
         self.end_running();
         self.resize_cache(&request.options);
         let options = request.options.clone();
         let attributes = self.backend.attributes().clone();
         let handicap = Handicap::new(&options);
+        // Nodes that were searched for another purpose would count as those asked for now.
+        let may_reuse =
+            handicap.is_none() && options.fixed_nodes <= 0 && request.searchmoves.is_empty();
         let (tree, experience, last_visits) = {
             let mut rest = self.rest.lock();
             let tree = rest.tree.take();
@@ -224,8 +227,13 @@ impl Search {
                 .as_ref()
                 .map_or(0, |t| t.pool().node(t.root()).visits());
             let tree = match tree {
-                Some(tree) => tree.advance(request.game.clone()),
-                None => Tree::new(request.game.clone()),
+                Some(tree) if may_reuse => tree.advance(request.game.clone()),
+                old => {
+                    if let Some(old) = old {
+                        tree::discard(old);
+                    }
+                    Tree::new(request.game.clone())
+                }
             };
             (tree, rest.experience, last_visits)
         };

@@ -26,7 +26,7 @@ use super::clock::TimeControl;
 use super::sprt::Sprt;
 
 pub use faults::{Faults, Weight};
-pub use record::{Cause, GameRecord, MoveRecord, Usage};
+pub use record::{Cause, GameRecord, MoveRecord, Usage, utc};
 pub use report::Summary;
 pub use resume::{Played, ResumeError, read_played};
 pub use runner::{MatchError, run};

@@ -287,8 +287,8 @@ pub(super) fn describe(pace: &Pace) -> String {
     }
 }
 
-/// Date and time of day as PGN writes them.
-fn utc(time: std::time::SystemTime) -> (String, String) {
+/// Date and time of day, UTC, as PGN writes them: `2024.12.31` and `23:59:59`.
+pub fn utc(time: std::time::SystemTime) -> (String, String) {
     let seconds = time
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());

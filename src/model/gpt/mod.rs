@@ -59,6 +59,15 @@ pub struct Cache {
     length: i64,
 }
 
+/// What is kept of a pass over the blocks.
+enum Collect<'a> {
+    Nothing,
+    /// Keys and values of each block.
+    Cache(&'a mut Vec<(Tensor, Tensor)>),
+    /// Attention of each block, `[B, h, T, T]`, where there is no prefix.
+    Maps(&'a mut Vec<Tensor>),
+}
+
 impl Cache {
     /// Tokens it holds.
     pub fn len(&self) -> usize {
@@ -159,7 +168,7 @@ impl Gpt {
     /// # Errors
     /// When libtorch refuses.
     pub fn forward(&self, tokens: &Tensor) -> Result<Tensor> {
-        self.logits(&self.read(tokens, None, None)?)
+        self.logits(&self.read(tokens, None, Collect::Nothing)?)
     }
 
     /// As [`Self::forward`] for rows that all go on from the tokens in `cache`, which stays as it is.
@@ -167,7 +176,7 @@ impl Gpt {
     /// # Errors
     /// When libtorch refuses.
     pub fn forward_from(&self, cache: &Cache, tokens: &Tensor) -> Result<Tensor> {
-        self.logits(&self.read(tokens, Some(cache), None)?)
+        self.logits(&self.read(tokens, Some(cache), Collect::Nothing)?)
     }
 
     /// Reads one row of tokens `[T]` into `cache` and gives the logits `[V]` after the last.
@@ -177,7 +186,7 @@ impl Gpt {
     pub fn extend(&self, cache: &mut Cache, tokens: &Tensor) -> Result<Tensor> {
         let tokens = tokens.f_unsqueeze(0)?;
         let mut read = Vec::with_capacity(self.blocks.len());
-        let x = self.read(&tokens, Some(cache), Some(&mut read))?;
+        let x = self.read(&tokens, Some(cache), Collect::Cache(&mut read))?;
         for (index, (keys, values)) in read.into_iter().enumerate() {
             cache.keys[index] = Tensor::f_cat(&[&cache.keys[index], &keys.f_squeeze_dim(0)?], 1)?;
             let all = Tensor::f_cat(&[&cache.values[index], &values.f_squeeze_dim(0)?], 1)?;
@@ -188,17 +197,23 @@ impl Gpt {
         self.logits(&last)?.f_squeeze_dim(0)
     }
 
+    /// What each head of each block attends to, `[h, T, T]` a block, in one row of tokens `[T]`.
+    ///
+    /// # Errors
+    /// When libtorch refuses.
+    pub fn attention_maps(&self, tokens: &Tensor) -> Result<Vec<Tensor>> {
+        let mut maps = Vec::new();
+        let collect = Collect::Maps(&mut maps);
+        let _ = self.read(&tokens.f_unsqueeze(0)?, None, collect)?;
+        maps.iter().map(|map| map.f_get(0)).collect()
+    }
+
     fn logits(&self, x: &Tensor) -> Result<Tensor> {
         self.norm.norm(x)?.f_matmul(&self.tokens.f_transpose(0, 1)?)
     }
 
-    /// The residual stream `[B, T, d]` after the last block; `read` receives keys and values of each block.
-    fn read(
-        &self,
-        tokens: &Tensor,
-        cache: Option<&Cache>,
-        mut read: Option<&mut Vec<(Tensor, Tensor)>>,
-    ) -> Result<Tensor> {
+    /// The residual stream `[B, T, d]` after the last block.
+    fn read(&self, tokens: &Tensor, cache: Option<&Cache>, mut collect: Collect) -> Result<Tensor> {
         let length = tokens.size().get(1).copied().unwrap_or(0);
         let before = cache.map_or(0, |cache| cache.length);
         if before + length > self.config.context {
@@ -219,10 +234,7 @@ impl Gpt {
             let prefix = cache
                 .filter(|cache| cache.length > 0)
                 .and_then(|cache| Some((cache.keys.get(index)?, cache.values.get(index)?)));
-            let (mixed, own) = self.attention(block, &x, prefix, before, &later)?;
-            if let Some(read) = read.as_deref_mut() {
-                read.push(own);
-            }
+            let mixed = self.attention(block, &x, prefix, before, &later, &mut collect)?;
             x = x.f_add(&mixed)?;
             let hidden = block.ff1.dense(&block.norm2.norm(&x)?)?.f_gelu("none")?;
             x = x.f_add(&block.ff2.dense(&hidden)?)?;
@@ -230,7 +242,7 @@ impl Gpt {
         Ok(x)
     }
 
-    /// softmax(q·kᵀ/√k)·v over the shared prefix and the row's own tokens; also the own keys and values.
+    /// softmax(q·kᵀ/√k)·v over the shared prefix and the row's own tokens.
     fn attention(
         &self,
         block: &Block,
@@ -238,7 +250,8 @@ impl Gpt {
         prefix: Option<(&Tensor, &Tensor)>,
         before: i64,
         later: &Tensor,
-    ) -> Result<(Tensor, (Tensor, Tensor))> {
+        collect: &mut Collect,
+    ) -> Result<Tensor> {
         let (h, k) = (self.config.heads, self.config.head_depth());
         let size = x.size();
         let (rows, length) = (size[0], size[1]);
@@ -257,7 +270,14 @@ impl Gpt {
             .f_matmul(&keys.f_transpose(-2, -1)?)?
             .f_masked_fill(later, f64::NEG_INFINITY)?; // [B, h, T, T]
         let mixed = match prefix {
-            None => own.f_softmax(-1, None::<Kind>)?.f_matmul(&values)?,
+            None => {
+                let weights = own.f_softmax(-1, None::<Kind>)?;
+                let mixed = weights.f_matmul(&values)?;
+                if let Collect::Maps(maps) = collect {
+                    maps.push(weights);
+                }
+                mixed
+            }
             Some((prefix_keys, prefix_values)) => {
                 // The prefix is one for all rows: their queries meet it in one product a head.
                 let places = prefix_keys.size()[1];
@@ -281,7 +301,10 @@ impl Gpt {
             }
         };
         let mixed = mixed.f_transpose(1, 2)?.f_reshape([rows, length, h * k])?;
-        Ok((block.out.dense(&mixed)?, (keys, values)))
+        if let Collect::Cache(read) = collect {
+            read.push((keys, values));
+        }
+        block.out.dense(&mixed)
     }
 }
 

@@ -157,24 +157,25 @@ impl Encoders {
         })
     }
 
-    /// `[batch, 64, d]` to the same shape.
-    pub fn forward(&self, mut x: Tensor) -> Result<Tensor> {
+    /// `[batch, 64, d]` to the same shape. Where `maps` is given, each layer adds its attention to it,
+    /// `[batch, heads, 64 query, 64 key]` after the softmax.
+    pub fn forward(&self, mut x: Tensor, mut maps: Option<&mut Vec<Tensor>>) -> Result<Tensor> {
         for layer in &self.layers {
-            x = layer.forward(&x, self.style.alpha)?;
+            x = layer.forward(&x, self.style.alpha, maps.as_deref_mut())?;
         }
         Ok(x)
     }
 }
 
 impl Layer {
-    fn forward(&self, x: &Tensor, alpha: f64) -> Result<Tensor> {
-        let mut attended = self.attention(x)?;
+    fn forward(&self, x: &Tensor, alpha: f64, maps: Option<&mut Vec<Tensor>>) -> Result<Tensor> {
+        let mut attended = self.attention(x, maps)?;
         let h = add_and_norm(&mut attended, x, alpha, &self.norm1)?;
         let mut fed = self.ffn.forward(&h)?;
         add_and_norm(&mut fed, &h, alpha, &self.norm2)
     }
 
-    fn attention(&self, x: &Tensor) -> Result<Tensor> {
+    fn attention(&self, x: &Tensor, maps: Option<&mut Vec<Tensor>>) -> Result<Tensor> {
         let split = |dense: &Dense| {
             let y = dense.forward(x)?; // [batch, 64, heads·depth]
             y.f_reshape([-1, 64, self.heads, self.depth])?
@@ -188,12 +189,18 @@ impl Layer {
         // softmax(q·kᵀ/√depth + smolgen)·v
         let scale = 1.0 / (self.depth as f64).sqrt();
         let y = match x.device() {
-            tch::Device::Cpu => {
+            // The fused operation keeps no weights.
+            device if device == tch::Device::Cpu || maps.is_some() => {
                 let mut logits = q.f_matmul(&k.f_transpose(-2, -1)?)?.f_mul_scalar_(scale)?;
                 if let Some(added) = &added {
                     logits = logits.f_add_(added)?;
                 }
-                logits.f_softmax(-1, None::<Kind>)?.f_matmul(&v)?
+                let weights = logits.f_softmax(-1, None::<Kind>)?; // [batch, heads, 64, 64]
+                let y = weights.f_matmul(&v)?;
+                if let Some(maps) = maps {
+                    maps.push(weights);
+                }
+                y
             }
             _ => Tensor::f_scaled_dot_product_attention(
                 &q,

@@ -112,7 +112,7 @@ impl Policy {
 impl AttentionPolicy {
     fn forward(&self, tokens: &Tensor) -> Result<Tensor> {
         let x = self.activation.forward(self.embedding.forward(tokens)?)?;
-        let x = self.encoders.forward(x)?;
+        let x = self.encoders.forward(x, None)?;
         let q = self.q.forward(&x)?; // [batch, 64 from, dim]
         let k = self.k.forward(&x)?; // [batch, 64 to, dim]
         let logits = q

@@ -99,15 +99,10 @@ impl Network {
 
     /// Evaluates planes `[batch, 112, 64]`. Gradients must be off on the calling thread.
     pub fn forward(&self, planes: &[f32], batch: usize) -> Result<Outputs> {
-        let planes = Tensor::f_from_slice(planes)?
-            .f_reshape([batch as i64, 112, 64])?
-            .f_to_device(self.device)?
-            .f_to_kind(self.kind)?
-            .f_transpose(1, 2)?
-            .f_contiguous()?; // [batch, 64, 112]
+        let planes = self.planes(planes, batch)?;
         let tokens = match &self.body {
             Body::Tower(tower) => tokens_of(&tower.forward(&board_of(&planes)?)?)?,
-            Body::Attention(body) => body.forward(&planes)?,
+            Body::Attention(body) => body.forward(&planes, None)?,
         };
         let policy = self.policy.forward(&tokens)?;
         let value = self.value.forward(&tokens)?;
@@ -124,6 +119,26 @@ impl Network {
             },
         })
     }
+
+    /// What each head of each body layer attends to, `[heads, 64 query, 64 key]` a layer, for one row of
+    /// planes `[112, 64]`; none for a tower.
+    pub fn attention(&self, planes: &[f32]) -> Result<Vec<Tensor>> {
+        let mut maps = Vec::new();
+        if let Body::Attention(body) = &self.body {
+            let _ = body.forward(&self.planes(planes, 1)?, Some(&mut maps))?;
+        }
+        maps.iter().map(|map| map.f_get(0)).collect()
+    }
+
+    /// Planes `[batch, 112, 64]` as a tensor `[batch, 64, 112]` on the device.
+    fn planes(&self, planes: &[f32], batch: usize) -> Result<Tensor> {
+        Tensor::f_from_slice(planes)?
+            .f_reshape([batch as i64, 112, 64])?
+            .f_to_device(self.device)?
+            .f_to_kind(self.kind)?
+            .f_transpose(1, 2)?
+            .f_contiguous()
+    }
 }
 
 /// Tokens `[batch, 64, C]` of channels-last boards `[batch, C, 8, 8]`.
@@ -131,7 +146,7 @@ fn tokens_of(board: &Tensor) -> Result<Tensor> {
     board.f_permute([0, 2, 3, 1])?.f_flatten(1, 2)
 }
 
-fn numbers(tensor: &Tensor) -> Result<Vec<f32>> {
+pub fn numbers(tensor: &Tensor) -> Result<Vec<f32>> {
     let tensor = tensor
         .f_to_kind(Kind::Float)?
         .f_to_device(Device::Cpu)?
@@ -210,8 +225,8 @@ impl Attention {
         })
     }
 
-    /// Planes `[batch, 64, 112]` to `[batch, 64, d]`.
-    fn forward(&self, planes: &Tensor) -> Result<Tensor> {
+    /// Planes `[batch, 64, 112]` to `[batch, 64, d]`; `maps` as in [`Encoders::forward`].
+    fn forward(&self, planes: &Tensor, maps: Option<&mut Vec<Tensor>>) -> Result<Tensor> {
         let tokens = if let Some(tower) = &self.tower {
             tokens_of(&tower.forward(&board_of(planes)?)?)?
         } else if let Some(map) = &self.position_map {
@@ -239,6 +254,6 @@ impl Attention {
             let mut fed = ffn.forward(&x)?;
             x = add_and_norm(&mut fed, &x, self.alpha, norm)?;
         }
-        self.encoders.forward(x)
+        self.encoders.forward(x, maps)
     }
 }

@@ -8,11 +8,12 @@ use tch::{Device, Kind, Tensor};
 use super::{CpuTransformer, Transformer, TransformerFile};
 use crate::encode::{HistoryFill, SQUARE_POLICY, SquareTokens, TOKENS_ROW, square_policy_output};
 use crate::eval::{
-    Attributes, Backend, EvalError, EvalParams, Evaluation, Evaluator, Leaf, Policy, Wdl,
+    Attributes, Backend, EvalError, EvalParams, Evaluation, Evaluator, Leaf, OpenPolicy, Policy,
+    Wdl,
 };
 use crate::model::backend::attributes;
 use crate::model::settings::{device, device_name};
-use crate::model::weight_file::NetworkConfig;
+use crate::model::weight_file::{NetworkConfig, WeightFile};
 use crate::model::{ModelError, ModelOptions, Precision};
 
 /// A transformer on a device; see [`crate::model::load_backend`].
@@ -38,6 +39,31 @@ enum Network {
 struct Place {
     device: Device,
     kind: Kind,
+}
+
+impl<C: NetworkConfig> WeightFile<C> {
+    /// Every tensor by name, rounded to `storage` first, to be computed with in `kind`.
+    pub(in crate::model) fn on_device(
+        &self,
+        device: Device,
+        storage: Kind,
+        kind: Kind,
+    ) -> Result<HashMap<String, Tensor>, ModelError> {
+        let mut tensors = HashMap::new();
+        for parameter in self.config.parameters() {
+            let values = self
+                .tensors
+                .get(&parameter.name)
+                .map_or(&[][..], Vec::as_slice);
+            let tensor = Tensor::f_from_slice(values)?
+                .f_reshape(&parameter.shape)?
+                .f_to_kind(storage)?
+                .f_to_kind(kind)?
+                .f_to_device(device)?;
+            tensors.insert(parameter.name, tensor);
+        }
+        Ok(tensors)
+    }
 }
 
 impl TransformerBackend {
@@ -83,19 +109,7 @@ impl TransformerBackend {
         {
             return Ok(backend(Network::Cpu(Mutex::new(network))));
         }
-        let mut tensors = HashMap::new();
-        for parameter in file.config.parameters() {
-            let values = file
-                .tensors
-                .get(&parameter.name)
-                .map_or(&[][..], Vec::as_slice);
-            let tensor = Tensor::f_from_slice(values)?
-                .f_reshape(&parameter.shape)?
-                .f_to_kind(storage)?
-                .f_to_kind(kind)?
-                .f_to_device(device)?;
-            tensors.insert(parameter.name, tensor);
-        }
+        let tensors = file.on_device(device, storage, kind)?;
         Ok(backend(Network::Torch {
             tensors: Mutex::new(tensors),
             config: file.config.clone(),
@@ -214,6 +228,21 @@ impl Evaluator for CpuEvaluator {
         };
         leaves.iter().map(evaluate).collect()
     }
+
+    fn open_policy(&mut self, leaves: &[Leaf]) -> Result<Option<Vec<OpenPolicy>>, EvalError> {
+        let open = |leaf: &Leaf| {
+            let mut logits = Vec::with_capacity(SQUARE_POLICY);
+            let all = 0..SQUARE_POLICY;
+            self.network
+                .forward(&self.reader.tokens(leaf), all, &mut logits);
+            let output = |&m| square_policy_output(&leaf.position, m, false);
+            OpenPolicy {
+                logits,
+                legal: leaf.moves.iter().map(output).collect(),
+            }
+        };
+        Ok(Some(leaves.iter().map(open).collect()))
+    }
 }
 
 struct TransformerEvaluator {
@@ -284,11 +313,35 @@ impl Evaluator for TransformerEvaluator {
         leaves: &[Leaf],
         params: &EvalParams,
     ) -> Result<Vec<Evaluation>, EvalError> {
+        self.read(leaves, |this, leaf, row, numbers| {
+            this.evaluation(leaf, row, numbers, params)
+        })
+    }
+
+    fn open_policy(&mut self, leaves: &[Leaf]) -> Result<Option<Vec<OpenPolicy>>, EvalError> {
+        let open = |_: &Self, leaf: &Leaf, row: usize, numbers: &Numbers| {
+            let output = |&m| square_policy_output(&leaf.position, m, false);
+            Ok(OpenPolicy {
+                logits: numbers.policy[row * SQUARE_POLICY..(row + 1) * SQUARE_POLICY].to_vec(),
+                legal: leaf.moves.iter().map(output).collect(),
+            })
+        };
+        self.read(leaves, open).map(Some)
+    }
+}
+
+impl TransformerEvaluator {
+    /// Runs leaves and reads something from the outputs of each.
+    fn read<T>(
+        &mut self,
+        leaves: &[Leaf],
+        read: impl Fn(&Self, &Leaf, usize, &Numbers) -> Result<T, EvalError>,
+    ) -> Result<Vec<T>, EvalError> {
         let _guard = tch::no_grad_guard();
         if !std::mem::replace(&mut self.threads_set, true) {
             tch::set_num_threads(1);
         }
-        let mut evaluations = Vec::with_capacity(leaves.len());
+        let mut all = Vec::with_capacity(leaves.len());
         for chunk in leaves.chunks(self.max_batch) {
             self.rows.resize(chunk.len() * TOKENS_ROW, 0.0);
             let rows = self.rows.as_chunks_mut::<TOKENS_ROW>().0;
@@ -300,9 +353,9 @@ impl Evaluator for TransformerEvaluator {
                 reason: e.to_string(),
             })?;
             for (row, leaf) in chunk.iter().enumerate() {
-                evaluations.push(self.evaluation(leaf, row, &numbers, params)?);
+                all.push(read(self, leaf, row, &numbers)?);
             }
         }
-        Ok(evaluations)
+        Ok(all)
     }
 }

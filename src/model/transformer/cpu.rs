@@ -515,6 +515,7 @@ mod tests {
     use crate::chess::Position;
     use crate::encode::{HistoryFill, SQUARE_POLICY, TOKENS_ROW};
     use crate::model::transformer::{SmolgenConfig, Transformer};
+    use crate::model::weight_file::NetworkConfig;
 
     fn config() -> Config {
         Config {

@@ -217,6 +217,20 @@ impl Transformer {
     /// # Errors
     /// When libtorch refuses.
     pub fn forward(&self, tokens: &Tensor) -> Result<Outputs> {
+        self.forward_with(tokens, None)
+    }
+
+    /// What each head of each layer attends to, `[B, h, 64 query, 64 key]` a layer.
+    ///
+    /// # Errors
+    /// When libtorch refuses.
+    pub fn attention_maps(&self, tokens: &Tensor) -> Result<Vec<Tensor>> {
+        let mut maps = Vec::new();
+        self.forward_with(tokens, Some(&mut maps))?;
+        Ok(maps)
+    }
+
+    fn forward_with(&self, tokens: &Tensor, mut maps: Option<&mut Vec<Tensor>>) -> Result<Outputs> {
         let batch = tokens.size().first().copied().unwrap_or(0);
         let tokens = tokens.f_reshape([batch, 64, FEATURES as i64])?;
         let mut x = self.embed.forward(&tokens)?.f_add(&self.positions)?; // [B, 64, d]
@@ -224,7 +238,7 @@ impl Transformer {
             x = norm.forward(&x)?;
         }
         for layer in &self.layers {
-            x = self.layer(layer, &x)?;
+            x = self.layer(layer, &x, maps.as_deref_mut())?;
         }
         if let Some(norm) = &self.last_norm {
             x = norm.forward(&x)?;
@@ -236,11 +250,11 @@ impl Transformer {
         })
     }
 
-    fn layer(&self, layer: &Layer, x: &Tensor) -> Result<Tensor> {
+    fn layer(&self, layer: &Layer, x: &Tensor, maps: Option<&mut Vec<Tensor>>) -> Result<Tensor> {
         let alpha = self.config.alpha();
         Ok(match self.config.norm {
             NormPlace::Post => {
-                let mixed = self.attention(layer, x)?;
+                let mixed = self.attention(layer, x, maps)?;
                 let x = layer
                     .norm1
                     .forward(&mixed.f_add(&x.f_mul_scalar(alpha)?)?)?;
@@ -248,14 +262,19 @@ impl Transformer {
                 layer.norm2.forward(&fed.f_add(&x.f_mul_scalar(alpha)?)?)?
             }
             NormPlace::Pre => {
-                let x = x.f_add(&self.attention(layer, &layer.norm1.forward(x)?)?)?;
+                let x = x.f_add(&self.attention(layer, &layer.norm1.forward(x)?, maps)?)?;
                 x.f_add(&self.feed_forward(layer, &layer.norm2.forward(&x)?)?)?
             }
         })
     }
 
     /// softmax(q·kᵀ/√k + bias)·v over the squares.
-    fn attention(&self, layer: &Layer, x: &Tensor) -> Result<Tensor> {
+    fn attention(
+        &self,
+        layer: &Layer,
+        x: &Tensor,
+        maps: Option<&mut Vec<Tensor>>,
+    ) -> Result<Tensor> {
         let Config {
             heads, head_depth, ..
         } = self.config;
@@ -273,11 +292,14 @@ impl Transformer {
             Bias::Learned(bias) => logits = logits.f_add(bias)?,
             Bias::Smolgen(smolgen) => logits = logits.f_add(&smolgen.forward(x, heads)?)?,
         }
-        let mixed = logits
-            .f_softmax(-1, None::<Kind>)?
+        let weights = logits.f_softmax(-1, None::<Kind>)?;
+        let mixed = weights
             .f_matmul(&v)? // [B, h, 64, k]
             .f_transpose(1, 2)?
             .f_reshape([batch, 64, heads * head_depth])?;
+        if let Some(maps) = maps {
+            maps.push(weights);
+        }
         layer.out.forward(&mixed)
     }
 
