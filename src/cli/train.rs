@@ -9,9 +9,8 @@ use serde_json::json;
 
 use super::interrupt::on_interrupt;
 use super::stdout;
-use crate::model::transformer;
-use crate::model::weight_file::{self, NetworkConfig};
 use crate::train::config::TrainConfig;
+use crate::train::kind::ModelConfig;
 use crate::train::trainer::{self, Ended, LogLine, Told};
 use crate::train::{checkpoint, report};
 
@@ -82,7 +81,7 @@ fn size(path: &Path) -> Result<()> {
         false => std::fs::read_to_string(path)
             .map_err(|e| anyhow!("cannot read {}: {e}", path.display()))?,
     };
-    let model: transformer::Config = toml::from_str(&text)?;
+    let model: ModelConfig = toml::from_str(&text)?;
     model.check().map_err(|why| anyhow!("{why}"))?;
     Ok(stdout::say(model.size())?)
 }
@@ -172,13 +171,9 @@ fn export(args: &Export) -> Result<()> {
         "training": progress.config.train,
         "license": args.license,
     });
-    weight_file::write(
-        &args.output,
-        &progress.config.model,
-        &manifest,
-        &tensors,
-        args.precision == "fp16",
-    )?;
+    let half = args.precision == "fp16";
+    let model = &progress.config.model;
+    model.write(&args.output, &manifest, &tensors, half)?;
     let bytes = std::fs::metadata(&args.output)?.len();
     stdout::say(format_args!("{}: {bytes} bytes", args.output.display()))?;
     Ok(())

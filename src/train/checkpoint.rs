@@ -14,8 +14,8 @@ use super::TrainError;
 use super::adamw::AdamW;
 use super::config::TrainConfig;
 use super::reader::ReaderState;
-use crate::model::transformer::Config;
-use crate::model::weight_file::{NetworkConfig, Parameter};
+use super::kind::ModelConfig;
+use crate::model::weight_file::Parameter;
 
 const FORMAT: &str = "simurgh-checkpoint-1";
 const KINDS: [&str; 4] = ["weights", "ema", "first", "second"];
@@ -164,7 +164,8 @@ pub fn numbers(tensor: &Tensor) -> Result<Vec<f32>, TrainError> {
 ///
 /// # Errors
 /// When libtorch refuses.
-pub fn averaged(config: &Config, adam: &AdamW) -> Result<HashMap<String, Vec<f32>>, TrainError> {
+pub fn averaged(
+    config: &ModelConfig, adam: &AdamW) -> Result<HashMap<String, Vec<f32>>, TrainError> {
     let parameters = config.parameters().into_iter().zip(&adam.ema);
     parameters
         .map(|(parameter, tensor)| Ok((parameter.name, numbers(tensor)?)))

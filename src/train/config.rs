@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::TrainError;
-use crate::model::transformer::Config as ModelConfig;
-use crate::model::weight_file::NetworkConfig;
+use super::kind::ModelConfig;
 
 /// A run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,11 +25,11 @@ pub struct TrainConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataConfig {
-    /// Files of training data; each gives a share of every minibatch.
+    /// Files of training data (for a GPT, of games); each gives a share of every minibatch.
     pub sources: Vec<SourceConfig>,
-    /// A file that is never trained on.
+    /// A file that is never trained on; for a GPT, a file of games of which the held-out ones are looked at.
     pub validation: PathBuf,
-    /// Positions of it that are looked at.
+    /// Positions (for a GPT, about so many tokens) of it that are looked at.
     #[serde(default = "default_validation_positions")]
     pub validation_positions: usize,
     /// Chunks that are shuffled together.
@@ -45,6 +44,21 @@ pub struct DataConfig {
     /// Swap the files of half the positions in which nobody may castle.
     #[serde(default = "yes")]
     pub mirror: bool,
+    /// GPT: shortest games that are read, in plies.
+    #[serde(default)]
+    pub min_plies: usize,
+    /// GPT: lowest rating of both players.
+    #[serde(default)]
+    pub min_rating: u16,
+    /// GPT: highest rating of both players.
+    #[serde(default = "highest_rating")]
+    pub max_rating: u16,
+    /// GPT: the rating of players whose game does not say; without it such games are left out.
+    #[serde(default)]
+    pub unrated: Option<u16>,
+    /// GPT: one game in so many, by its moves, is never trained on; 0 = none.
+    #[serde(default = "default_held_out")]
+    pub held_out: u64,
 }
 
 /// One file and its weight.
@@ -137,6 +151,12 @@ pub struct OutputConfig {
     pub keep: usize,
 }
 
+fn highest_rating() -> u16 {
+    u16::MAX
+}
+fn default_held_out() -> u64 {
+    50
+}
 fn yes() -> bool {
     true
 }
@@ -321,6 +341,8 @@ pub mod tests {
             ),
             ("seed = 3", "speed = 3", "speed"),
             ("moves_left = true", "norm = \"both\"", "both"),
+            ("width = 16", "kind = \"rnn\"", "expected \"transformer\" or \"gpt\""),
+            ("width = 16", "kind = \"gpt\"", "unknown field"),
             (
                 "result_weight = 0.2",
                 "result_weight = 2",

@@ -14,8 +14,8 @@ use sha2::{Digest, Sha256};
 use super::TrainError;
 use super::config::DataConfig;
 use super::reader::{FileState, ReaderState, mix};
-use crate::chess::{Game, GameResult, Move, Position, pgn};
-use crate::encode::game_tokens::{BOS, EOS, PAD, PROMPT, move_token, rating_tokens};
+use crate::chess::{Game, GameResult, PgnError, PgnGame, Position, pgn};
+use crate::encode::game_tokens::{EOS, PAD, PROMPT, row_of};
 
 /// One game: `<bos> <wR> <bR> move move … <eos>`.
 pub type Row = Box<[u16]>;
@@ -136,7 +136,7 @@ pub fn read(path: &Path, data: &DataConfig, share: Share) -> Result<GameFile, Tr
         for game in pgn::read(text) {
             match game {
                 Ok(game) => take(pgn_row(&game, data)),
-                Err(crate::chess::PgnError::Io { source, .. }) => return Err(failed(source)),
+                Err(PgnError::Io { source, .. }) => return Err(failed(source)),
                 Err(_) => take(None),
             }
         }
@@ -186,13 +186,10 @@ fn uci_row(line: &str, data: &DataConfig) -> Option<Row> {
         let m = game.current().parse_uci(text).ok()?;
         game.play(m);
     }
-    row(game.moves(), data.unrated?, data.unrated?)
+    row(&game, data.unrated?, data.unrated?)
 }
 
-fn pgn_row(game: &pgn::PgnGame, data: &DataConfig) -> Option<Row> {
-    if game.start != Position::startpos() {
-        return None;
-    }
+fn pgn_row(game: &PgnGame, data: &DataConfig) -> Option<Row> {
     let rating = |tag| {
         let named = game.tag(tag).and_then(|text| text.parse::<u16>().ok());
         named.filter(|&r| r > 0).or(data.unrated)
@@ -202,17 +199,11 @@ fn pgn_row(game: &pgn::PgnGame, data: &DataConfig) -> Option<Row> {
     if !range.contains(&white) || !range.contains(&black) {
         return None;
     }
-    row(&game.moves, white, black)
+    row(&game.game(), white, black)
 }
 
-fn row(moves: &[Move], white: u16, black: u16) -> Option<Row> {
-    let [white, black] = rating_tokens(white, black);
-    let mut row = vec![BOS, white, black];
-    let mut position = Position::startpos();
-    for &m in moves {
-        row.push(move_token(&position, m)?);
-        position.play(m);
-    }
+fn row(game: &Game, white: u16, black: u16) -> Option<Row> {
+    let mut row = row_of(game, white, black)?;
     row.push(EOS);
     Some(row.into_boxed_slice())
 }

@@ -11,9 +11,12 @@ use tch::{Kind, TchError, Tensor};
 
 use super::batch::Batch;
 use super::config::Arithmetic;
+use super::games::GameBatch;
+use super::kind::{AnyBatch, ModelConfig, Network};
+use crate::encode::game_tokens::PAD;
 use crate::encode::FEATURES;
-use crate::model::transformer::{Config, Transformer};
-use crate::model::weight_file::NetworkConfig;
+use crate::model::gpt::Gpt;
+use crate::model::transformer::Transformer;
 
 type Result<T> = std::result::Result<T, TchError>;
 
@@ -24,7 +27,7 @@ pub struct LossWeights {
     pub moves_left: f64,
 }
 
-/// Sums over the positions of a minibatch.
+/// Sums over the positions of a minibatch, or over the tokens to predict, which are policies without a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sums {
     /// Positions.
@@ -91,8 +94,60 @@ pub fn legal_logits(policy: &Tensor, batch: &Batch) -> Result<Tensor> {
         .f_masked_fill(&illegal(batch)?, f64::NEG_INFINITY)
 }
 
-/// Mean loss over `total` positions of those in `batch`, as a tensor, and the sums.
+/// Mean loss over `total` of what is counted in `batch`, as a tensor, and the sums.
 fn loss(
+    network: &Network,
+    batch: &AnyBatch,
+    kind: Kind,
+    weights: LossWeights,
+    total: usize,
+) -> Result<(Tensor, Sums)> {
+    match (network, batch) {
+        (Network::Transformer(network), AnyBatch::Positions(batch)) => {
+            position_loss(network, batch, kind, weights, total)
+        }
+        (Network::Gpt(network), AnyBatch::Games(batch)) => token_loss(network, batch, total),
+        _ => Err(TchError::Torch(
+            "a minibatch of another kind of network".to_owned(),
+        )),
+    }
+}
+
+fn token_loss(network: &Gpt, batch: &GameBatch, total: usize) -> Result<(Tensor, Sums)> {
+    let shape = [batch.size as i64, batch.length as i64];
+    let tokens = Tensor::f_from_slice(&batch.tokens)?.f_reshape(shape)?;
+    let targets = Tensor::f_from_slice(&batch.targets)?; // [B·T]
+    let wanted = targets.f_ne(i64::from(PAD))?.f_nonzero()?.f_squeeze_dim(1)?;
+    let logits = network
+        .forward(&tokens)?
+        .f_to_kind(Kind::Float)?
+        .f_flatten(0, 1)?
+        .f_index_select(0, &wanted)?; // [counted, V]
+    let targets = targets.f_index_select(0, &wanted)?;
+    let sum = logits.f_cross_entropy_loss::<Tensor>(
+        &targets,
+        None,
+        tch::Reduction::Sum,
+        i64::from(PAD),
+        0.0,
+    )?;
+    let best = {
+        let _guard = tch::no_grad_guard();
+        let right = logits.f_argmax(1, false)?.f_eq_tensor(&targets)?;
+        right.f_sum(Kind::Double)?.f_double_value(&[])?
+    };
+    let counted = batch.counted() as u64;
+    let sums = Sums {
+        positions: counted,
+        policies: counted,
+        policy: sum.f_double_value(&[])?,
+        best,
+        ..Sums::default()
+    };
+    Ok((sum.f_mul_scalar(1.0 / total.max(1) as f64)?, sums))
+}
+
+fn position_loss(
     network: &Transformer,
     batch: &Batch,
     kind: Kind,
@@ -163,10 +218,10 @@ fn entropy(policy: &[f32]) -> f64 {
 }
 
 enum Work {
-    /// Part of a minibatch of `total` positions.
-    Train(Batch, usize),
+    /// Part of a minibatch in which so much is counted.
+    Train(AnyBatch, usize),
     /// The same without gradients, on these weights.
-    Evaluate(Batch, Vec<Tensor>),
+    Evaluate(AnyBatch, Vec<Tensor>),
 }
 
 type Answer = Result<(Vec<Tensor>, Sums)>;
@@ -178,14 +233,14 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts `threads` threads on `weights`, in the order of [`Config::parameters`]. They see what the
+    /// Starts `threads` threads on `weights`, in the order of [`ModelConfig::parameters`]. They see what the
     /// optimiser does to them.
     ///
     /// # Errors
     /// When the system makes no thread.
     pub fn new(
         threads: usize,
-        config: &Config,
+        config: &ModelConfig,
         weights: &[Tensor],
         arithmetic: Arithmetic,
         loss_weights: LossWeights,
@@ -237,8 +292,8 @@ impl Workers {
     ///
     /// # Errors
     /// When libtorch refuses.
-    pub fn gradients(&self, batch: &Batch) -> Result<(Vec<Tensor>, Sums)> {
-        let total = batch.size;
+    pub fn gradients(&self, batch: &AnyBatch) -> Result<(Vec<Tensor>, Sums)> {
+        let total = batch.counted();
         self.share(batch, |part| Work::Train(part, total))
     }
 
@@ -246,20 +301,25 @@ impl Workers {
     ///
     /// # Errors
     /// When libtorch refuses.
-    pub fn evaluate(&self, batch: &Batch, weights: &[Tensor]) -> Result<Sums> {
+    pub fn evaluate(&self, batch: &AnyBatch, weights: &[Tensor]) -> Result<Sums> {
         let weights = || weights.iter().map(Tensor::shallow_clone).collect();
         Ok(self.share(batch, |part| Work::Evaluate(part, weights()))?.1)
     }
 
-    fn share(&self, batch: &Batch, work: impl Fn(Batch) -> Work) -> Result<(Vec<Tensor>, Sums)> {
+    fn share(
+        &self,
+        batch: &AnyBatch,
+        work: impl Fn(AnyBatch) -> Work,
+    ) -> Result<(Vec<Tensor>, Sums)> {
         let gone = || TchError::Torch("a gradient thread ended early".to_owned());
         let count = self.lanes.len();
         let mut asked = Vec::new();
         for (index, lane) in self.lanes.iter().enumerate() {
-            let (from, to) = (batch.size * index / count, batch.size * (index + 1) / count);
+            let rows = batch.rows();
+            let (from, to) = (rows * index / count, rows * (index + 1) / count);
             if to > from {
                 lane.0
-                    .send(work(batch.rows(from, to)))
+                    .send(work(batch.part(from, to)))
                     .map_err(|_| gone())?;
                 asked.push(lane);
             }
@@ -294,20 +354,20 @@ impl Drop for Workers {
     }
 }
 
-fn network(config: &Config, weights: &[Tensor], kind: Kind) -> Result<Transformer> {
+fn network(config: &ModelConfig, weights: &[Tensor], kind: Kind) -> Result<Network> {
     let mut tensors = HashMap::new();
     for (parameter, weight) in config.parameters().into_iter().zip(weights) {
         tensors.insert(parameter.name, weight.f_to_kind(kind)?);
     }
-    Transformer::new(config, &tensors)
+    Network::new(config, &tensors)
 }
 
 fn train(
-    config: &Config,
+    config: &ModelConfig,
     leaves: &[Tensor],
     kind: Kind,
     weights: LossWeights,
-    batch: &Batch,
+    batch: &AnyBatch,
     total: usize,
 ) -> Answer {
     let network = network(config, leaves, kind)?;
@@ -317,15 +377,15 @@ fn train(
 }
 
 fn evaluate(
-    config: &Config,
+    config: &ModelConfig,
     weights: &[Tensor],
     kind: Kind,
     loss_weights: LossWeights,
-    batch: &Batch,
+    batch: &AnyBatch,
 ) -> Answer {
     let _guard = tch::no_grad_guard();
     let network = network(config, weights, kind)?;
-    let (_, sums) = loss(&network, batch, kind, loss_weights, batch.size)?;
+    let (_, sums) = loss(&network, batch, kind, loss_weights, batch.counted())?;
     Ok((Vec::new(), sums))
 }
 
@@ -372,7 +432,14 @@ mod tests {
         let weights = trainer::initial(&config.model, 5).unwrap();
         let samples = samples();
         let batch = Batch::encode(&samples, &config.data, None);
-        let network = network(&config.model, &weights, Kind::Float).unwrap();
+        let Network::Transformer(network) =
+            network(&config.model, &weights, Kind::Float).unwrap()
+        else {
+            panic!("not a transformer");
+        };
+        let ModelConfig::Transformer(model) = &config.model else {
+            panic!("not a transformer");
+        };
         let _guard = tch::no_grad_guard();
         let tokens = Tensor::from_slice(&batch.tokens).reshape([-1, 64, FEATURES as i64]);
         let outputs = network.forward(&tokens).unwrap();
@@ -384,7 +451,7 @@ mod tests {
         let numbers = weights.iter().map(|w| checkpoint::numbers(w).unwrap());
         let file = TransformerFile {
             name: "net".to_owned(),
-            config: config.model.clone(),
+            config: model.clone(),
             manifest: serde_json::Value::Null,
             tensors: names.zip(numbers).collect(),
         };
@@ -417,7 +484,7 @@ mod tests {
     fn the_parts_of_a_minibatch_give_the_gradient_of_the_whole() {
         let config = config();
         let weights = trainer::initial(&config.model, 5).unwrap();
-        let batch = Batch::encode(&samples(), &config.data, Some(1));
+        let batch = AnyBatch::Positions(Batch::encode(&samples(), &config.data, Some(1)));
         let loss = LossWeights {
             value: 1.0,
             moves_left: 0.1,

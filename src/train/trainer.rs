@@ -15,17 +15,19 @@ use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use super::TrainError;
+use super::{Sample, TrainError};
 use super::adamw::{AdamW, Rule, StepSettings};
 use super::batch::Batch;
 use super::checkpoint::{self, Progress, Validation};
 use super::chunk::ChunkFile;
 use super::config::{Optimizer, TrainConfig};
+use super::games::{self, GameBatch, GameReader, Share};
 use super::gradient::{LossWeights, Sums, Workers};
+use super::kind::{AnyBatch, ModelConfig};
 use super::reader::{Reader, ReaderState, mix};
 use super::report::write_report;
-use crate::model::transformer::{Config, piece_reaches};
-use crate::model::weight_file::{Init, NetworkConfig};
+use crate::model::transformer::piece_reaches;
+use crate::model::weight_file::Init;
 
 /// A line of the log: means over the steps since the line before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -236,7 +238,7 @@ fn git_revision() -> Option<String> {
 }
 
 /// Weights before the first step, from the seed alone.
-pub(super) fn initial(config: &Config, seed: u64) -> Result<Vec<Tensor>, TrainError> {
+pub(super) fn initial(config: &ModelConfig, seed: u64) -> Result<Vec<Tensor>, TrainError> {
     let mut random = StdRng::seed_from_u64(mix(seed, u64::MAX));
     let mut normal = || {
         // Box and Muller.
@@ -273,26 +275,24 @@ pub(super) fn initial(config: &Config, seed: u64) -> Result<Vec<Tensor>, TrainEr
 /// What moves each tensor. Muon takes the matrices inside the network; query, key and value, and the branches of
 /// a gated layer, are matrices of their own.
 fn rules(config: &TrainConfig) -> Vec<Rule> {
-    let rule = |name: &str, init: Init| {
-        let inside = name.starts_with("layers.") || name.starts_with("policy.");
+    let gated = match &config.model {
+        ModelConfig::Transformer(model) => model.activation.is_gated(),
+        ModelConfig::Gpt(_) => false,
+    };
+    let rule = |name: &str, shape: &[i64]| {
+        let mut parts = ["layers.", "policy.", "blocks."].into_iter();
+        let inside = parts.any(|part| name.starts_with(part)) && shape.len() == 2;
         if config.train.optimizer == Optimizer::Adamw || !inside {
             return Rule::Adam;
         }
-        match init {
-            Init::Xavier(_) if name.ends_with("qkv.weight") => Rule::Muon(3),
-            Init::Xavier(_) if name.ends_with("ff.1.weight") => {
-                Rule::Muon(if config.model.activation.is_gated() {
-                    2
-                } else {
-                    1
-                })
-            }
-            Init::Xavier(_) => Rule::Muon(1),
-            _ => Rule::Adam,
+        match gated {
+            _ if name.ends_with("qkv.weight") => Rule::Muon(3),
+            true if name.ends_with("ff.1.weight") => Rule::Muon(2),
+            _ => Rule::Muon(1),
         }
     };
     let parameters = config.model.parameters();
-    parameters.iter().map(|p| rule(&p.name, p.init)).collect()
+    parameters.iter().map(|p| rule(&p.name, &p.shape)).collect()
 }
 
 fn add(a: &[Tensor], b: &[Tensor]) -> Result<Vec<Tensor>, TrainError> {
@@ -337,9 +337,12 @@ impl Since {
 
 /// A minibatch and where the reader stands after it.
 struct Fed {
-    batch: Batch,
+    batch: AnyBatch,
     after: ReaderState,
 }
+
+/// What makes the next minibatch.
+type NextBatch = Box<dyn FnMut() -> Result<Fed, TrainError> + Send>;
 
 /// Minibatches, made ahead on a thread of their own.
 struct Feed {
@@ -357,19 +360,39 @@ impl Feed {
             .map(|source| (source.file.clone(), source.weight))
             .collect();
         let seed = config.train.seed;
-        let mut reader = Reader::open(&files, config.data.shuffle_chunks, seed, state)?;
-        let data_hash = reader.data_hash();
-        let (sender, fed) = bounded(2);
         let (data, size) = (config.data.clone(), config.train.batch);
+        let (data_hash, mut next): (_, NextBatch) = match &config.model {
+            ModelConfig::Transformer(_) => {
+                let mut reader = Reader::open(&files, data.shuffle_chunks, seed, state)?;
+                let hash = reader.data_hash();
+                let next = move || {
+                    let mirror = data.mirror.then(|| mix(seed, reader.state().positions));
+                    let samples = reader.next(size)?;
+                    Ok(Fed {
+                        batch: AnyBatch::Positions(Batch::encode(&samples, &data, mirror)),
+                        after: reader.state(),
+                    })
+                };
+                (hash, Box::new(next))
+            }
+            ModelConfig::Gpt(model) => {
+                let mut reader = GameReader::open(&files, &data, seed, state)?;
+                let context = model.context as usize;
+                let hash = reader.data_hash();
+                let next = move || {
+                    let batch = AnyBatch::Games(reader.next(size, context));
+                    let after = reader.state();
+                    Ok(Fed { batch, after })
+                };
+                (hash, Box::new(next))
+            }
+        };
+        let (sender, fed) = bounded(2);
         let thread = std::thread::Builder::new()
             .name("feed".to_owned())
             .spawn(move || {
                 loop {
-                    let mirror = data.mirror.then(|| mix(seed, reader.state().positions));
-                    let fed = reader.next(size).map(|samples| Fed {
-                        batch: Batch::encode(&samples, &data, mirror),
-                        after: reader.state(),
-                    });
+                    let fed = next();
                     let failed = fed.is_err();
                     if sender.send(fed).is_err() || failed {
                         break;
@@ -403,8 +426,37 @@ impl Drop for Feed {
     }
 }
 
+/// What is looked at at every checkpoint, as minibatches.
+fn validation_batches(config: &TrainConfig) -> Result<Vec<AnyBatch>, TrainError> {
+    match &config.model {
+        ModelConfig::Transformer(_) => validation_positions(config),
+        ModelConfig::Gpt(model) => validation_games(config, model.context as usize),
+    }
+}
+
+/// Held-out games of the validation file.
+fn validation_games(config: &TrainConfig, context: usize) -> Result<Vec<AnyBatch>, TrainError> {
+    let data = &config.data;
+    let share = match data.held_out {
+        0 => Share::All,
+        _ => Share::HeldOut,
+    };
+    let rows = games::read(&data.validation, data, share)?.rows;
+    let mut batches = Vec::new();
+    let mut tokens = 0;
+    for part in rows.chunks(config.train.batch) {
+        if tokens >= data.validation_positions {
+            break;
+        }
+        let batch = GameBatch::encode(part, context);
+        tokens += batch.counted();
+        batches.push(AnyBatch::Games(batch));
+    }
+    Ok(batches)
+}
+
 /// The validation file's positions at even distances, as minibatches.
-fn validation_batches(config: &TrainConfig) -> Result<Vec<Batch>, TrainError> {
+fn validation_positions(config: &TrainConfig) -> Result<Vec<AnyBatch>, TrainError> {
     let file = ChunkFile::open(&config.data.validation)?;
     let step = (file.positions() as usize / config.data.validation_positions).max(1);
     let mut samples = Vec::new();
@@ -429,12 +481,13 @@ fn validation_batches(config: &TrainConfig) -> Result<Vec<Batch>, TrainError> {
     // The teacher's word alone, so that runs with other weights compare.
     data.result_weight = 0.0;
     let parts = samples.chunks(config.train.batch.max(256));
-    Ok(parts.map(|part| Batch::encode(part, &data, None)).collect())
+    let encode = |part: &[Sample]| AnyBatch::Positions(Batch::encode(part, &data, None));
+    Ok(parts.map(encode).collect())
 }
 
 fn validate(
     workers: &Workers,
-    batches: &[Batch],
+    batches: &[AnyBatch],
     adam: &AdamW,
     weights: LossWeights,
 ) -> Result<Validation, TrainError> {
@@ -625,11 +678,66 @@ mod tests {
             .to_string();
         assert!(error.contains("--resume"), "{error}");
         let mut other = config.clone();
-        other.model.width = 24;
+        if let ModelConfig::Transformer(model) = &mut other.model {
+            model.width = 24;
+        }
         let error = train(&other, true, &never(), |_| ())
             .unwrap_err()
             .to_string();
         assert!(error.contains("network settings"), "{error}");
+        fs::remove_dir_all(base).unwrap();
+    }
+
+    #[test]
+    fn a_gpt_learns_games_and_resumes_bit_for_bit() {
+        let base = std::env::temp_dir().join(format!("simurgh-train-gpt-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&base);
+        fs::create_dir_all(&base).unwrap();
+        let games = "e2e4 e7e5 g1f3 b8c6 f1b5\nd2d4 d7d5 c2c4 e7e6 b1c3 g8f6\ne2e4 c7c5 g1f3 d7d6 d2d4\n";
+        fs::write(base.join("games.txt"), games.repeat(4)).unwrap();
+        let text = r#"
+            [model]
+            kind = "gpt"
+            layers = 2
+            width = 16
+            heads = 2
+            context = 20
+            [data]
+            sources = [{ file = "games.txt" }]
+            validation = "games.txt"
+            unrated = 1500
+            held_out = 0
+            [train]
+            batch = 4
+            steps = 40
+            learning_rate = 0.02
+            warmup = 2
+            threads = 2
+            optimizer = "muon"
+            [output]
+            folder = "run"
+            log_every = 1
+            checkpoint_every = 20
+            keep = 9
+        "#;
+        let path = base.join("run.toml");
+        fs::write(&path, text).unwrap();
+        let mut config = TrainConfig::read(&path).unwrap();
+        config.data.sources[0].file = base.join("games.txt");
+        config.data.validation = base.join("games.txt");
+        config.output.folder = base.join("run");
+        train(&config, false, &never(), |_| ()).unwrap();
+        let log = read_log(&config.output.folder).unwrap();
+        let (first, last) = (&log[0], &log[39]);
+        assert!(last.policy < 0.6 * first.policy, "{first:?} {last:?}");
+        let seen = last.validation.unwrap();
+        // Moves and the end of each of the twelve games.
+        assert_eq!(seen.positions, 4 * (6 + 7 + 6));
+        assert!(seen.top1 > 0.5 && seen.value == 0.0, "{seen:?}");
+        let whole = end(&config, 40);
+        fs::remove_file(checkpoint::path_of(&config.output.folder, 40)).unwrap();
+        train(&config, true, &never(), |_| ()).unwrap();
+        assert_eq!(whole.1, end(&config, 40).1);
         fs::remove_dir_all(base).unwrap();
     }
 

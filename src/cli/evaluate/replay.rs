@@ -18,6 +18,7 @@ use crate::model::{ModelOptions, TransformerBackend};
 use crate::options::Options;
 use crate::train::checkpoint::{self, Validation};
 use crate::train::chunk::ChunkFile;
+use crate::train::kind::ModelConfig;
 use crate::train::{Sample, trainer};
 
 /// Positions that the legality is measured on.
@@ -73,10 +74,13 @@ pub fn run(args: &Replay, options: &Options) -> Result<()> {
         }
         bar.set_message(format!("step {step}"));
         let (progress, adam) = checkpoint::load(path)?;
+        let ModelConfig::Transformer(model) = &progress.config.model else {
+            bail!("{}: a run of a GPT, which is not replayed", path.display());
+        };
         let file = WeightFile {
             name: format!("step {step}"),
             tensors: checkpoint::averaged(&progress.config.model, &adam)?,
-            config: progress.config.model.clone(),
+            config: model.clone(),
             manifest: serde_json::Value::Null,
         };
         let measured = match legality(&file, &progress.config.data.validation, options) {
