@@ -13,8 +13,8 @@ use tch::{Kind, Tensor};
 use super::TrainError;
 use super::adamw::AdamW;
 use super::config::TrainConfig;
-use super::reader::ReaderState;
 use super::kind::ModelConfig;
+use super::reader::ReaderState;
 use crate::model::weight_file::Parameter;
 
 const FORMAT: &str = "simurgh-checkpoint-1";
@@ -165,7 +165,9 @@ pub fn numbers(tensor: &Tensor) -> Result<Vec<f32>, TrainError> {
 /// # Errors
 /// When libtorch refuses.
 pub fn averaged(
-    config: &ModelConfig, adam: &AdamW) -> Result<HashMap<String, Vec<f32>>, TrainError> {
+    config: &ModelConfig,
+    adam: &AdamW,
+) -> Result<HashMap<String, Vec<f32>>, TrainError> {
     let parameters = config.parameters().into_iter().zip(&adam.ema);
     parameters
         .map(|(parameter, tensor)| Ok((parameter.name, numbers(tensor)?)))

@@ -341,7 +341,11 @@ pub mod tests {
             ),
             ("seed = 3", "speed = 3", "speed"),
             ("moves_left = true", "norm = \"both\"", "both"),
-            ("width = 16", "kind = \"rnn\"", "expected \"transformer\" or \"gpt\""),
+            (
+                "width = 16",
+                "kind = \"rnn\"",
+                "expected \"transformer\" or \"gpt\"",
+            ),
             ("width = 16", "kind = \"gpt\"", "unknown field"),
             (
                 "result_weight = 0.2",

@@ -2,7 +2,7 @@
 //! shuffled and padded. Knows no tensor and no network.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
@@ -56,7 +56,13 @@ impl GameBatch {
     /// Rows of at most `context` + 1 tokens, padded.
     pub fn encode<R: AsRef<[u16]>>(rows: &[R], context: usize) -> GameBatch {
         let cut = |row: &R| row.as_ref().len().min(context + 1);
-        let length = rows.iter().map(cut).max().unwrap_or(0).saturating_sub(1).max(1);
+        let length = rows
+            .iter()
+            .map(cut)
+            .max()
+            .unwrap_or(0)
+            .saturating_sub(1)
+            .max(1);
         let mut batch = GameBatch {
             size: rows.len(),
             length,
@@ -67,10 +73,16 @@ impl GameBatch {
             let token = |at: usize| i64::from(kept.get(at).copied().unwrap_or(PAD));
             for at in 0..length {
                 let read = at + 1 < kept.len();
-                batch.tokens.push(if read { token(at) } else { i64::from(PAD) });
+                batch
+                    .tokens
+                    .push(if read { token(at) } else { i64::from(PAD) });
                 // The prompt is given, not guessed.
                 let wanted = read && at + 1 >= PROMPT;
-                batch.targets.push(if wanted { token(at + 1) } else { i64::from(PAD) });
+                batch.targets.push(if wanted {
+                    token(at + 1)
+                } else {
+                    i64::from(PAD)
+                });
             }
         }
         batch
@@ -97,7 +109,9 @@ impl GameBatch {
 /// Opens a text file that may be packed by gzip or zstd.
 fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
-    let begins = |file: &mut BufReader<File>, magic: &[u8]| Ok::<_, io::Error>(file.fill_buf()?.starts_with(magic));
+    let begins = |file: &mut BufReader<File>, magic: &[u8]| {
+        Ok::<_, io::Error>(file.fill_buf()?.starts_with(magic))
+    };
     if begins(&mut file, &[0x1f, 0x8b])? {
         return Ok(Box::new(BufReader::new(MultiGzDecoder::new(file))));
     }
@@ -115,14 +129,21 @@ fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
 pub fn read(path: &Path, data: &DataConfig, share: Share) -> Result<GameFile, TrainError> {
     let failed = |e| TrainError::io("read", path, e);
     let mut text = open(path).map_err(failed)?;
-    let begin: Vec<u8> = text.fill_buf().map_err(failed)?.iter().copied().take(256).collect();
+    let begin: Vec<u8> = text
+        .fill_buf()
+        .map_err(failed)?
+        .iter()
+        .copied()
+        .take(256)
+        .collect();
     let mut found = GameFile {
         rows: Vec::new(),
         left_out: 0,
     };
     let mut take = |row: Option<Row>| match row {
         Some(row) if passes(&row, data, share) => found.rows.push(row),
-        Some(row) if held_out(&row, data) == (share == Share::Training) && long_enough(&row, data) => {}
+        Some(row)
+            if held_out(&row, data) == (share == Share::Training) && long_enough(&row, data) => {}
         _ => found.left_out += 1,
     };
     if is_uci(&begin) {
@@ -166,7 +187,9 @@ fn passes(row: &Row, data: &DataConfig, share: Share) -> bool {
 /// Whether a game is one of those that are never trained on: by its moves, so that it is wherever it stands.
 fn held_out(row: &Row, data: &DataConfig) -> bool {
     let moves = row.get(PROMPT..).unwrap_or_default();
-    let hash = moves.iter().fold(17, |hash, &token| mix(hash, u64::from(token)));
+    let hash = moves
+        .iter()
+        .fold(17, |hash, &token| mix(hash, u64::from(token)));
     data.held_out > 0 && hash.is_multiple_of(data.held_out)
 }
 
@@ -335,7 +358,8 @@ mod tests {
     }
 
     fn file(name: &str, bytes: &[u8]) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("simurgh-games-{name}-{}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("simurgh-games-{name}-{}", std::process::id()));
         std::fs::write(&path, bytes).unwrap();
         path
     }
@@ -345,7 +369,9 @@ mod tests {
         [FEN \"4k3/8/8/8/8/8/8/4K2R w K - 0 1\"]\n[WhiteElo \"900\"]\n[BlackElo \"900\"]\n\n1. O-O *\n";
 
     fn names(row: &[u16]) -> Vec<String> {
-        row.iter().map(|&token| token_name(token).unwrap()).collect()
+        row.iter()
+            .map(|&token| token_name(token).unwrap())
+            .collect()
     }
 
     #[test]
@@ -355,7 +381,9 @@ mod tests {
         assert_eq!((found.rows.len(), found.left_out), (1, 2));
         assert_eq!(
             names(&found.rows[0]),
-            ["<bos>", "<w1500>", "<b2200>", "e2e4", "e7e5", "g1f3", "<eos>"]
+            [
+                "<bos>", "<w1500>", "<b2200>", "e2e4", "e7e5", "g1f3", "<eos>"
+            ]
         );
         let unrated = DataConfig {
             unrated: Some(2000),
@@ -363,9 +391,18 @@ mod tests {
         };
         assert_eq!(read(&path, &unrated, Share::All).unwrap().rows.len(), 2);
         for strict in [
-            DataConfig { min_plies: 4, ..data() },
-            DataConfig { min_rating: 1600, ..data() },
-            DataConfig { max_rating: 2000, ..data() },
+            DataConfig {
+                min_plies: 4,
+                ..data()
+            },
+            DataConfig {
+                min_rating: 1600,
+                ..data()
+            },
+            DataConfig {
+                max_rating: 2000,
+                ..data()
+            },
         ] {
             let error = read(&path, &strict, Share::All).err().unwrap().to_string();
             assert!(error.contains("no game of it passes"), "{error}");
@@ -416,7 +453,7 @@ mod tests {
         let training = count(Share::Training);
         let open = |state: &ReaderState| GameReader::open(&files, &data, 7, state).unwrap();
         let mut reader = open(&ReaderState::default());
-        let mut pass = |reader: &mut GameReader| {
+        let pass = |reader: &mut GameReader| {
             let batch = reader.next(training, 200);
             assert_eq!((batch.length, batch.counted()), (5, 3 * training));
             let rows = batch.tokens.chunks(5).map(<[i64]>::to_vec);

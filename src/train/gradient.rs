@@ -13,8 +13,8 @@ use super::batch::Batch;
 use super::config::Arithmetic;
 use super::games::GameBatch;
 use super::kind::{AnyBatch, ModelConfig, Network};
-use crate::encode::game_tokens::PAD;
 use crate::encode::FEATURES;
+use crate::encode::game_tokens::PAD;
 use crate::model::gpt::Gpt;
 use crate::model::transformer::Transformer;
 
@@ -117,7 +117,10 @@ fn token_loss(network: &Gpt, batch: &GameBatch, total: usize) -> Result<(Tensor,
     let shape = [batch.size as i64, batch.length as i64];
     let tokens = Tensor::f_from_slice(&batch.tokens)?.f_reshape(shape)?;
     let targets = Tensor::f_from_slice(&batch.targets)?; // [B·T]
-    let wanted = targets.f_ne(i64::from(PAD))?.f_nonzero()?.f_squeeze_dim(1)?;
+    let wanted = targets
+        .f_ne(i64::from(PAD))?
+        .f_nonzero()?
+        .f_squeeze_dim(1)?;
     let logits = network
         .forward(&tokens)?
         .f_to_kind(Kind::Float)?
@@ -432,8 +435,7 @@ mod tests {
         let weights = trainer::initial(&config.model, 5).unwrap();
         let samples = samples();
         let batch = Batch::encode(&samples, &config.data, None);
-        let Network::Transformer(network) =
-            network(&config.model, &weights, Kind::Float).unwrap()
+        let Network::Transformer(network) = network(&config.model, &weights, Kind::Float).unwrap()
         else {
             panic!("not a transformer");
         };

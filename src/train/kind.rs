@@ -9,10 +9,10 @@ use tch::{TchError, Tensor};
 
 use super::batch::Batch;
 use super::games::GameBatch;
+use crate::model::ModelError;
 use crate::model::gpt::{Gpt, GptConfig};
 use crate::model::transformer::{self, Transformer};
 use crate::model::weight_file::{NetworkConfig, Parameter, write};
-use crate::model::ModelError;
 
 /// A network's configuration. In a run's file `kind` tells which; without it, it is a transformer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -97,7 +97,10 @@ impl Network {
     ///
     /// # Errors
     /// When one is missing.
-    pub fn new(config: &ModelConfig, tensors: &HashMap<String, Tensor>) -> Result<Network, TchError> {
+    pub fn new(
+        config: &ModelConfig,
+        tensors: &HashMap<String, Tensor>,
+    ) -> Result<Network, TchError> {
         Ok(match config {
             ModelConfig::Transformer(config) => {
                 Network::Transformer(Transformer::new(config, tensors)?)

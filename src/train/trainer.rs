@@ -15,7 +15,6 @@ use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use super::{Sample, TrainError};
 use super::adamw::{AdamW, Rule, StepSettings};
 use super::batch::Batch;
 use super::checkpoint::{self, Progress, Validation};
@@ -26,6 +25,7 @@ use super::gradient::{LossWeights, Sums, Workers};
 use super::kind::{AnyBatch, ModelConfig};
 use super::reader::{Reader, ReaderState, mix};
 use super::report::write_report;
+use super::{Sample, TrainError};
 use crate::model::transformer::piece_reaches;
 use crate::model::weight_file::Init;
 
@@ -693,7 +693,8 @@ mod tests {
         let base = std::env::temp_dir().join(format!("simurgh-train-gpt-{}", std::process::id()));
         let _ = fs::remove_dir_all(&base);
         fs::create_dir_all(&base).unwrap();
-        let games = "e2e4 e7e5 g1f3 b8c6 f1b5\nd2d4 d7d5 c2c4 e7e6 b1c3 g8f6\ne2e4 c7c5 g1f3 d7d6 d2d4\n";
+        let games =
+            "e2e4 e7e5 g1f3 b8c6 f1b5\nd2d4 d7d5 c2c4 e7e6 b1c3 g8f6\ne2e4 c7c5 g1f3 d7d6 d2d4\n";
         fs::write(base.join("games.txt"), games.repeat(4)).unwrap();
         let text = r#"
             [model]
