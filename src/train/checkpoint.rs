@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use safetensors::tensor::TensorView;
@@ -89,7 +90,10 @@ pub fn save(path: &Path, progress: &Progress, adam: &AdamW) -> Result<(), TrainE
     let bytes = safetensors::serialize(views, Some(metadata)).map_err(|e| failed(e.to_string()))?;
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
-    fs::write(&partial, bytes).map_err(|e| TrainError::io("write", &partial, e))?;
+    // On the disk before it takes the name, so that a machine that dies leaves a whole one.
+    fs::File::create(&partial)
+        .and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_all()))
+        .map_err(|e| TrainError::io("write", &partial, e))?;
     fs::rename(&partial, path).map_err(|e| TrainError::io("write", path, e))
 }
 

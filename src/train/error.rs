@@ -115,12 +115,12 @@ pub enum TrainError {
         /// What does not fit.
         why: String,
     },
-    /// A run's log that shows nothing.
+    /// A run's folder that cannot be used as it is.
     #[error("{}: {why}", path.display())]
-    Log {
+    Folder {
         /// The run's folder.
         path: PathBuf,
-        /// What is missing.
+        /// What is missing or in the way.
         why: String,
     },
     /// The loss or the gradient is NaN or infinite.

@@ -41,7 +41,7 @@ pub fn write_report(folder: &Path) -> Result<PathBuf, TrainError> {
     let log = read_log(folder)?;
     let path = report_path(folder);
     if log.is_empty() {
-        return Err(TrainError::Log {
+        return Err(TrainError::Folder {
             path: folder.to_owned(),
             why: "its log has no line yet".to_owned(),
         });

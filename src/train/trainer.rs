@@ -98,6 +98,7 @@ pub fn train(
 ) -> Result<Ended, TrainError> {
     let folder = &config.output.folder;
     fs::create_dir_all(folder).map_err(|e| TrainError::io("make", folder, e))?;
+    let _lock = lock(folder)?;
     let (mut progress, mut adam) = match (checkpoint::list(folder).pop(), resume) {
         (Some((_, path)), true) => resumed(&path, config)?,
         (Some((_, path)), false) => {
@@ -197,6 +198,21 @@ pub fn train(
         }
     }
     Ok(Ended::Done)
+}
+
+/// Keeps a second run out of the folder for as long as the file is open.
+fn lock(folder: &Path) -> Result<fs::File, TrainError> {
+    let path = folder.join("lock");
+    let file = fs::File::create(&path).map_err(|e| TrainError::io("write", &path, e))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => Err(TrainError::Folder {
+            path: folder.to_owned(),
+            why: "another run is at work in this folder; end it first, or name another folder"
+                .to_owned(),
+        }),
+        Err(fs::TryLockError::Error(e)) => Err(TrainError::io("lock", &path, e)),
+    }
 }
 
 fn begun(config: &TrainConfig) -> Progress {
@@ -677,6 +693,12 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("--resume"), "{error}");
+        let held = lock(&config.output.folder).unwrap();
+        let error = train(&config, true, &never(), |_| ())
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("another run is at work"), "{error}");
+        drop(held);
         let mut other = config.clone();
         if let ModelConfig::Transformer(model) = &mut other.model {
             model.width = 24;
