@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use simurgh::chess::{epd, open_maybe_gz, perft::perft};
+use simurgh::chess::{epd, open_maybe_packed, perft::perft};
 
 /// Every n-th record of the suite: all of them would take minutes for Chess960.
 const SUITES: &[(&str, usize)] = &[
@@ -18,7 +18,7 @@ fn main() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join(&shared)
             .join(name);
-        let Ok(file) = open_maybe_gz(&path) else {
+        let Ok(file) = open_maybe_packed(&path) else {
             println!("SKIPPED: {} is not there", path.display());
             continue;
         };

@@ -218,7 +218,10 @@ fn attention_bodies_of_lc0_have_maps_and_towers_have_none() {
         assert!(!maps.layers.is_empty(), "{name}");
     }
     let error = attention_maps(&read("maia-1900.pb.gz"), &options(), &game("")).unwrap_err();
-    assert!(error.to_string().contains("no attention layers"), "{error}");
+    assert!(
+        error.to_string().contains("without attention layers"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use simurgh::chess::{Epd, epd, open_maybe_gz, pgn};
+use simurgh::chess::{Epd, epd, open_maybe_packed, pgn};
 
 use crate::shared;
 
@@ -20,7 +20,7 @@ fn epd_files() -> Vec<PathBuf> {
 fn every_epd_record_round_trips_and_its_moves_are_legal() {
     for path in epd_files() {
         let name = path.display();
-        for record in epd::read(open_maybe_gz(&path).unwrap()) {
+        for record in epd::read(open_maybe_packed(&path).unwrap()) {
             let record = record.unwrap_or_else(|error| panic!("{name}: {error}"));
             for code in ["bm", "am"] {
                 record
@@ -41,7 +41,7 @@ fn every_book_game_is_read_and_written() {
         return;
     };
     let mut count = 0;
-    for game in pgn::read(open_maybe_gz(path).unwrap()) {
+    for game in pgn::read(open_maybe_packed(path).unwrap()) {
         let game = game.unwrap();
         let text = game.to_string();
         let again = pgn::read(text.as_bytes()).next().unwrap().unwrap();
@@ -58,7 +58,7 @@ fn human_games_are_read_to_their_end() {
         let Some(path) = shared::file(name) else {
             return;
         };
-        for game in pgn::read(open_maybe_gz(path).unwrap()).take(1500) {
+        for game in pgn::read(open_maybe_packed(path).unwrap()).take(1500) {
             let game = game.unwrap_or_else(|error| panic!("{name}: {error}"));
             assert!(game.tag("Result").is_some() && !game.moves.is_empty());
         }

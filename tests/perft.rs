@@ -1,6 +1,6 @@
 //! Move generation against the counts of the shared suites, to depth 4 (`bench/perft.rs`: 5).
 
-use simurgh::chess::{epd, open_maybe_gz, perft::perft};
+use simurgh::chess::{epd, open_maybe_packed, perft::perft};
 
 use crate::shared;
 
@@ -10,7 +10,7 @@ fn suite(name: &str, depth: u32, step: usize) {
         return;
     };
     let mut checked = 0;
-    for record in epd::read(open_maybe_gz(path).unwrap()).step_by(step) {
+    for record in epd::read(open_maybe_packed(path).unwrap()).step_by(step) {
         let record = record.unwrap();
         for ply in 1..=depth {
             let Some(leaves) = record.text(&format!("D{ply}")) else {

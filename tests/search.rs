@@ -395,6 +395,15 @@ fn nodes_of_another_search_do_not_count_where_moves_or_strength_are_limited() {
     bed.go(&root, Limits::nodes(200));
     assert!((100..400).contains(&visits(&bed)));
     bed.searchmoves.clear();
+    // Nor do the visits of the two moves count for all.
+    bed.go(&root, Limits::nodes(150));
+    let looked_at = bed
+        .search
+        .root_digest()
+        .iter()
+        .filter(|(_, n, _)| *n > 0)
+        .count();
+    assert!(looked_at > 4, "{looked_at}");
     for weaken in [
         |o: &mut Options| o.fixed_nodes = 1,
         |o: &mut Options| {

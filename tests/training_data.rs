@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use simurgh::chess::{Move, open_maybe_gz};
+use simurgh::chess::{Move, open_maybe_packed};
 use simurgh::train::chunk::{ChunkFile, ChunkWriter};
 use simurgh::train::generate::{self, Openings, Plan, Rules, UciTeacher};
 use simurgh::train::labels::LabelReader;
@@ -247,7 +247,7 @@ fn lc0s_own_records_come_back_as_it_wrote_them() {
 
 fn records(path: &Path) -> Vec<V6Record> {
     let mut bytes = Vec::new();
-    open_maybe_gz(path)
+    open_maybe_packed(path)
         .unwrap()
         .read_to_end(&mut bytes)
         .unwrap();

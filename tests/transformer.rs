@@ -8,14 +8,14 @@ use std::sync::Arc;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use simurgh::chess::{Game, Position};
-use simurgh::encode::{FEATURES, HistoryFill, SQUARE_POLICY, SquareTokens, TOKENS_ROW};
+use simurgh::encode::{FEATURES, SQUARE_POLICY, SquareTokens, TOKENS_ROW};
 use simurgh::eval::{Backend, EvalParams, Evaluation, Evaluator, Leaf, Policy};
 use simurgh::model::transformer::{
     AttentionBias, Config, FfActivation, NormKind, NormPlace, SmolgenConfig, Transformer, ValueRead,
 };
 use simurgh::model::transformer::{TransformerBackend, TransformerFile};
 use simurgh::model::weight_file::{NetworkConfig, write};
-use simurgh::model::{AnyFile, ModelOptions};
+use simurgh::model::{AnyFile, ModelOptions, Source};
 use simurgh::options::Options;
 use tch::Tensor;
 
@@ -71,7 +71,7 @@ fn position(fen: &str) -> Position {
 
 fn row(position: &Position) -> Vec<f32> {
     let mut row = [0.0; TOKENS_ROW];
-    SquareTokens::encode(HistoryFill::Always, position, |_| None).write(&mut row);
+    SquareTokens::encode(position, |_| None).write(&mut row);
     row.to_vec()
 }
 
@@ -417,7 +417,6 @@ fn gated_activations_keep_the_parameter_count() {
 fn options() -> ModelOptions {
     ModelOptions::new(&Options {
         device: "cpu".to_owned(),
-        history_fill: "always".to_owned(),
         ..Options::default()
     })
     .unwrap()
@@ -616,4 +615,30 @@ fn files_come_back_and_damaged_ones_are_named() {
     let mut huge = bytes.clone();
     huge[..8].copy_from_slice(&(1_u64 << 60).to_le_bytes());
     refuse(&huge, "'net'");
+}
+
+#[test]
+fn the_network_inside_is_sane_where_every_game_begins() {
+    if simurgh::model::embedded().is_none() {
+        println!("SKIPPED: this binary was built without a network");
+        return;
+    }
+    let backend = simurgh::model::load_backend(&Source::Embedded, &options()).unwrap();
+    let mut evaluator = backend.evaluator().unwrap();
+    let mut game = Game::default();
+    for text in ["e2e4", "e7e5", "g1f3"] {
+        let leaf = Leaf::of_game(Arc::new(game.clone()));
+        let moves = leaf.moves.clone();
+        let answer = evaluator
+            .evaluate(&[leaf], &EvalParams::default())
+            .unwrap()
+            .remove(0);
+        let q = answer.wdl.win - answer.wdl.loss;
+        assert!(q.abs() < 0.3, "before {text}: {q}");
+        // The usual move has more than a guess would give it.
+        let m = game.current().parse_uci(text).unwrap();
+        let prior = answer.policy.0[moves.iter().position(|&n| n == m).unwrap()];
+        assert!(prior > 2.0 / moves.len() as f32, "{text}: {prior}");
+        game.play(m);
+    }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use thiserror::Error;
 
 use super::epd::{self, EpdFileError};
-use super::files::open_maybe_gz;
+use super::files::open_maybe_packed;
 use super::pgn::{self, PgnError};
 use super::position::Position;
 
@@ -53,7 +53,7 @@ pub enum BookError {
 /// Names the book and the first record or game that cannot be read.
 pub fn read_book(path: &Path) -> Result<Vec<Position>, BookError> {
     let book = path.display().to_string();
-    let file = open_maybe_gz(path).map_err(|source| BookError::Open {
+    let file = open_maybe_packed(path).map_err(|source| BookError::Open {
         book: book.clone(),
         source,
     })?;

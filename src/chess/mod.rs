@@ -15,7 +15,7 @@ mod tablebases;
 
 pub use epd::{Epd, EpdError};
 pub use fen::{FenError, Repair};
-pub use files::open_maybe_gz;
+pub use files::open_maybe_packed;
 pub use game::Game;
 pub use moves::{Move, MoveError, MoveList};
 pub use pgn::{GameResult, PgnError, PgnGame};

@@ -12,7 +12,7 @@
 //! | 108 | this square is the en-passant square |
 //! | 109 | rule-50 count / 100, on every square |
 
-use super::planes::{HistoryFill, Rights, START, pieces, rights, seen_by};
+use super::planes::{Rights, pieces, rights, seen_by};
 use crate::chess::{Bitboard, Move, Position, Role};
 
 /// Numbers of a square token.
@@ -38,9 +38,10 @@ pub struct SquareTokens {
 
 impl SquareTokens {
     /// Draws a position and its history. `history(back)` gives the position `back` plies ago (0 =
-    /// current) and whether it had occurred before it in the game; `None` before the first one.
+    /// current) and whether it had occurred before it in the game; `None` before the first one, in whose place
+    /// the oldest known one stands: networks are trained on games that begin anywhere, so a history that is
+    /// missing says nothing.
     pub fn encode<'a>(
-        fill: HistoryFill,
         current: &'a Position,
         history: impl Fn(usize) -> Option<(&'a Position, bool)>,
     ) -> SquareTokens {
@@ -52,14 +53,7 @@ impl SquareTokens {
                 0 => Some((current, history(0).is_some_and(|(_, repeated)| repeated))),
                 _ => history(back),
             };
-            let fills = match fill {
-                HistoryFill::No => false,
-                HistoryFill::FenOnly => *oldest != *START,
-                HistoryFill::Always => true,
-            };
-            let Some((position, repeated)) = known.or(fills.then_some((oldest, false))) else {
-                break;
-            };
+            let (position, repeated) = known.unwrap_or((oldest, false));
             let pieces = pieces(position, mover);
             for (role, &set) in pieces.roles.iter().enumerate() {
                 masks[12 * back + role] = set & pieces.own;
@@ -162,7 +156,7 @@ mod tests {
 
     fn tokens(game: &Game) -> SquareTokens {
         let last = game.positions().len() - 1;
-        SquareTokens::encode(HistoryFill::FenOnly, game.current(), |back| {
+        SquareTokens::encode(game.current(), |back| {
             let index = last.checked_sub(back)?;
             Some((&game.positions()[index], game.repeated(index)))
         })
@@ -177,14 +171,14 @@ mod tests {
         assert_eq!((at(36, 6), at(52, 6), at(60, 11)), (1.0, 0.0, 1.0));
         // A ply ago it stood on its square.
         assert_eq!((at(36, 18), at(52, 18)), (0.0, 1.0));
-        // Nothing before the start position.
-        assert_eq!(at(12, 24), 0.0);
+        // Before the start position, the start position.
+        assert_eq!((at(12, 24), at(52, 90)), (0.0, 1.0));
         assert_eq!(
             (at(0, 104), at(7, 105), at(56, 106), at(63, 107)),
             (1.0, 1.0, 1.0, 1.0)
         );
         let sum: f32 = out.iter().sum();
-        assert_eq!(sum, 32.0 * 2.0 + 4.0);
+        assert_eq!(sum, 32.0 * 8.0 + 4.0);
     }
 
     #[test]
@@ -201,7 +195,7 @@ mod tests {
         let (white, _) = Position::from_fen("8/5k2/1p6/8/3N4/8/2K5/7R w - - 3 40").unwrap();
         let (black, _) = Position::from_fen("7r/2k5/8/3n4/8/1P6/5K2/8 b - - 3 40").unwrap();
         let (files, _) = Position::from_fen("8/2k5/6p1/8/4N3/8/5K2/R7 w - - 3 40").unwrap();
-        let encode = |p: &Position| SquareTokens::encode(HistoryFill::Always, p, |_| None);
+        let encode = |p: &Position| SquareTokens::encode(p, |_| None);
         assert_eq!(encode(&white), encode(&black));
         assert_eq!(encode(&white).mirrored(), encode(&files));
         let m = |p: &Position, text| p.parse_uci(text).unwrap();

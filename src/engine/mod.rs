@@ -59,6 +59,8 @@ pub struct Engine {
 struct Current {
     /// Of any kind; what was begun before it ends before it.
     task: Option<Arc<Control>>,
+    /// Those that answer an `isready` after its load, the last one perhaps the task.
+    readies: Vec<Arc<Control>>,
     /// The last `go`.
     search: Option<(Arc<Control>, WeakAnswer)>,
     /// True where only a command ends that.
@@ -226,7 +228,8 @@ impl Engine {
     /// neither.
     pub fn stop(&self) {
         let search = self.current.search.as_ref().map(|(control, _)| control);
-        for control in search.into_iter().chain(&self.current.task) {
+        let tasks = self.current.task.iter().chain(&self.current.readies);
+        for control in search.into_iter().chain(tasks) {
             control.stop();
         }
     }
@@ -241,14 +244,19 @@ impl Engine {
     /// [`Event::Ready`] follows: at once during a search, and after a load when it is through.
     pub fn ready(&mut self) {
         let search = self.current.search.as_ref().map(|(control, _)| control);
-        if search
-            .into_iter()
-            .chain(&self.current.task)
-            .any(|control| control.ready_when_prepared())
-        {
+        let readies = &mut self.current.readies;
+        readies.retain(|control| !control.is_done());
+        // Each `isready` has its own answer, after what was set before it.
+        let task = self.current.task.as_ref().filter(|task| {
+            let is_one = |ready: &Arc<Control>| Arc::ptr_eq(ready, task);
+            !readies.iter().any(is_one)
+        });
+        let mut others = search.into_iter().chain(task);
+        if others.any(|control| control.ready_when_prepared()) {
             return;
         }
         let control = self.begin();
+        self.current.readies.push(Arc::clone(&control));
         let wish = self.wish();
         self.submit(Job::Ready { control, wish });
     }

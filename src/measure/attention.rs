@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::model::AttentionMaps;
 
 use super::evaluate::plot::escape;
+use super::page;
 
 /// Largest difference of a row's sum from 1, of fp32 sums.
 const SUM_TOLERANCE: f64 = 1e-3;
@@ -150,17 +151,11 @@ fn round(map: &[f32], places: f64) -> Vec<f64> {
 }
 
 const STYLE: &str = "\
-:root{color-scheme:light dark;--page:#fbfaf7;--ink:#1d2326;--soft:#5b656a;--line:#d9d6cc;--hot:31,111,139;--mark:#c9772b}
-@media(prefers-color-scheme:dark){:root{--page:#15191b;--ink:#e8e6df;--soft:#9aa5a9;--line:#343b3e;--hot:91,179,207;--mark:#e6a15c}}
-*{box-sizing:border-box}
-body{margin:0 auto;max-width:62rem;padding:1rem;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
-h1{font-size:1.5rem;margin:.5rem 0}p{color:var(--soft)}
+:root{--hot:31,111,139}@media(prefers-color-scheme:dark){:root{--hot:91,179,207}}
 label{display:inline-block;margin:0 1rem .5rem 0}select{font:inherit}
 .maps{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,20rem),1fr));gap:1.5rem}
 canvas{width:100%;max-width:36rem;aspect-ratio:1;display:block;border:1px solid var(--line);image-rendering:pixelated}
-.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
-th,td{padding:.2rem .6rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}
-tr.on td{color:var(--mark)}
+th,td{white-space:nowrap}tr.on td{color:var(--b)}
 ";
 
 const SCRIPT: &str = "\
@@ -172,9 +167,9 @@ const cell=(c,x,y,s,v,m)=>{c.fillStyle='rgba('+getComputedStyle(document.documen
 function draw(){const m=D.layers[$('layer').value][$('head').value],top=Math.max(...m),r=+$('row').value;
 let c=$('all').getContext('2d'),s=$('all').width/n;c.clearRect(0,0,9999,9999);
 for(let y=0;y<n;y++)for(let x=0;x<n;x++)cell(c,x,y,s,m[y*n+x],top);
-c.strokeStyle=getComputedStyle(document.documentElement).getPropertyValue('--mark');c.strokeRect(0,r*s,n*s,s);
+c.strokeStyle=getComputedStyle(document.documentElement).getPropertyValue('--b');c.strokeRect(0,r*s,n*s,s);
 if(!D.causal){c=$('one').getContext('2d');s=$('one').width/8;c.clearRect(0,0,9999,9999);const row=m.slice(r*n,r*n+n),best=Math.max(...row);
-row.forEach((v,i)=>cell(c,i%8,7-(i>>3),s,v,best));c.lineWidth=3;c.strokeStyle=getComputedStyle(document.documentElement).getPropertyValue('--mark');c.strokeRect((r%8)*s,(7-(r>>3))*s,s,s)}
+row.forEach((v,i)=>cell(c,i%8,7-(i>>3),s,v,best));c.lineWidth=3;c.strokeStyle=getComputedStyle(document.documentElement).getPropertyValue('--b');c.strokeRect((r%8)*s,(7-(r>>3))*s,s,s)}
 const list=m.slice(r*n,r*n+n).map((v,i)=>[v,D.labels[i]]).sort((a,b)=>b[0]-a[0]).slice(0,8);
 $('most').textContent=D.labels[r]+' looks at '+list.map(([v,l])=>l+' '+(100*v).toFixed(1)+' %').join(', ');
 document.querySelectorAll('tbody tr').forEach(t=>t.classList.toggle('on',t.dataset.l===$('layer').value&&t.dataset.h===$('head').value))}
@@ -221,11 +216,8 @@ pub fn page(subject: &Subject, maps: &AttentionMaps, figures: &[HeadFigures]) ->
         true => "no move before".to_owned(),
         false => escape(&subject.moves.join(" ")),
     };
-    format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-         <title>Attention of {name}</title><style>\n{STYLE}</style></head><body>\n\
-         <h1>Attention of {name}</h1>\n<p>{fen}<br>{moves}</p>\n\
+    let body = format!(
+        "<p>{fen}<br>{moves}</p>\n\
          <label>Layer <select id=\"layer\"></select></label><label>Head <select id=\"head\"></select></label>\
          <label>Row <select id=\"row\"></select></label>\n<p id=\"most\"></p>\n\
          <div class=\"maps\"><div><p>Rows look at columns; colours are relative to the head</p>\
@@ -233,9 +225,9 @@ pub fn page(subject: &Subject, maps: &AttentionMaps, figures: &[HeadFigures]) ->
          <h2>Heads in numbers</h2>\n<p>Means over rows. Divergence from uniform in nats: 0 looks at everything alike, \
          {most:.2} at one thing only.</p>\n<div class=\"wide\"><table><thead><tr><th>layer<th>head<th>on the previous move\
          <th>divergence<th>on control tokens</tr></thead><tbody>\n{rows}</tbody></table></div>\n\
-         <script id=\"data\" type=\"application/json\">{data}</script>\n<script>\n{SCRIPT}</script>\n</body></html>\n",
-        name = escape(&subject.network),
+         <script id=\"data\" type=\"application/json\">{data}</script>\n<script>\n{SCRIPT}</script>\n",
         fen = escape(&subject.fen),
         most = (maps.labels.len().max(1) as f64).ln(),
-    )
+    );
+    page::page(&format!("Attention of {}", subject.network), STYLE, &body)
 }

@@ -114,7 +114,7 @@ impl Book {
             source,
         };
         let mut text = String::new();
-        let mut reader = chess::open_maybe_gz(path).map_err(read_error)?;
+        let mut reader = chess::open_maybe_packed(path).map_err(read_error)?;
         let mut bytes = Vec::new();
         reader.read_to_end(&mut bytes).map_err(read_error)?;
         text.push_str(&String::from_utf8_lossy(&bytes));

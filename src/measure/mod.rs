@@ -6,6 +6,7 @@ pub mod book;
 pub mod clock;
 pub mod evaluate;
 pub mod matches;
+mod page;
 pub mod referee;
 pub mod replay;
 pub mod sprt;

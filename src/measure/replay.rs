@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::evaluate::elo::Rating;
-use super::evaluate::plot::escape;
+use super::page;
 
 /// What is known of a run at one step; what was not measured is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -77,16 +77,10 @@ pub fn to_json(moments: &[Moment]) -> serde_json::Result<String> {
 }
 
 const STYLE: &str = "\
-:root{color-scheme:light dark;--page:#fbfaf7;--ink:#1d2326;--soft:#5b656a;--line:#d9d6cc;--a:#1f6f8b;--mark:#c9772b}
-@media(prefers-color-scheme:dark){:root{--page:#15191b;--ink:#e8e6df;--soft:#9aa5a9;--line:#343b3e;--a:#5bb3cf;--mark:#e6a15c}}
-*{box-sizing:border-box}
-body{margin:0 auto;max-width:62rem;padding:1rem;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
-h1{font-size:1.5rem;margin:.5rem 0}h2{font-size:1rem;margin:.2rem 0}p{color:var(--soft)}
-.bar{position:sticky;top:0;background:var(--page);padding:.5rem 0}input{width:100%}
+h2{font-size:1rem;margin:.2rem 0}.bar{position:sticky;top:0;background:var(--page);padding:.5rem 0}input{width:100%}
 .plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr));gap:1.2rem}
-figure{margin:0;min-width:0}svg{display:block;width:100%;height:auto}
-svg text{font:12px system-ui,sans-serif;fill:var(--soft)}.frame{stroke:var(--line);fill:none}
-.curve{stroke:var(--a);stroke-width:2;fill:none}.dot{fill:var(--a)}.now{stroke:var(--mark);stroke-width:1.5}
+figure{margin:0;min-width:0}svg text{font:12px system-ui,sans-serif;fill:var(--soft)}.frame{stroke:var(--line);fill:none}
+.curve{stroke:var(--a);stroke-width:2;fill:none}.dot{fill:var(--a)}.now{stroke:var(--b);stroke-width:1.5}
 b{font-variant-numeric:tabular-nums}
 ";
 
@@ -116,18 +110,15 @@ pub fn page(name: &str, moments: &[Moment]) -> String {
         .iter()
         .map(|m| serde_json::json!({ "step": m.step, "positions": m.positions }))
         .collect();
-    format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-         <title>Replay of {name}</title><style>\n{STYLE}</style></head><body>\n<h1>Replay of {name}</h1>\n\
-         <div class=\"bar\"><span id=\"step\"></span>\
+    let body = format!(
+        "<div class=\"bar\"><span id=\"step\"></span>\
          <input id=\"at\" type=\"range\" min=\"0\" max=\"{last}\" aria-label=\"checkpoint\"></div>\n{missing}\
          <div class=\"plots\">\n{plots}</div>\n<script id=\"data\" type=\"application/json\">{data}</script>\n\
-         <script>\n{SCRIPT}</script>\n</body></html>\n",
-        name = escape(name),
+         <script>\n{SCRIPT}</script>\n",
         last = moments.len().saturating_sub(1),
         data = serde_json::Value::from(data),
-    )
+    );
+    page::page(&format!("Replay of {name}"), STYLE, &body)
 }
 
 /// A figure of one curve; None when nothing of it was measured.

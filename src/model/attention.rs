@@ -55,8 +55,8 @@ pub fn attention_maps(
             if encoders == 0 {
                 return Err(ModelError::Unsupported {
                     name: weights.name,
-                    what: "has no attention layers in its body, so there are no maps; \
-                           expected an attention-body Lc0 network, a transformer or a GPT"
+                    what: "has a body without attention layers (expected an attention body, a \
+                           transformer or a GPT)"
                         .to_owned(),
                 });
             }
@@ -79,10 +79,7 @@ pub fn attention_maps(
         }
         AnyFile::Transformer(file) => {
             let mut row = [0.0; TOKENS_ROW];
-            SquareTokens::encode(options.history_fill, &leaf.position, |back| {
-                history.get(back)
-            })
-            .write(&mut row);
+            SquareTokens::encode(&leaf.position, |back| history.get(back)).write(&mut row);
             let tensors = file.on_device(device, Kind::Float, Kind::Float)?;
             let network = Transformer::new(&file.config, &tensors)?;
             let tokens = Tensor::f_from_slice(&row)?

@@ -217,7 +217,7 @@ pub fn load_backend(
         AnyFile::Gpt(file) => {
             return Err(ModelError::Unsupported {
                 name: file.name,
-                what: "is a GPT, which gives no value".to_owned(),
+                what: "is a GPT (expected a network with a value)".to_owned(),
             });
         }
     })

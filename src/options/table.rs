@@ -74,7 +74,7 @@ options! {
     precision = "Precision", combo("auto" "fp32" "bf16" "fp16") "auto", "Arithmetic of the network; auto times what the device offers.";
     policy_head = "PolicyHead", combo("vanilla" "optimistic" "soft" "opponent") "vanilla", "Which policy head of a network with several.";
     value_head = "ValueHead", combo("winner" "q" "st") "winner", "Which value head of a network with several.";
-    history_fill = "HistoryFill", combo("no" "fen_only" "always") "fen_only", "When earlier positions are missing, repeat the oldest one: no, fen_only (unless it is the start position) or always.";
+    history_fill = "HistoryFill", combo("no" "fen_only" "always") "fen_only", "When earlier positions are missing, repeat the oldest one: no, fen_only (unless it is the start position) or always. For Lc0 networks; our own always do.";
     threads = "Threads", spin(0 512) 0, "Cores to use; 0 = all of them.";
     hash = "Hash", spin(1 33554432) 1024, "MiB for the search tree and the evaluation cache together.";
     clear_hash = "Clear Hash", button() (), "Empties the evaluation cache and the search tree.";

@@ -86,6 +86,8 @@ pub struct Search {
 #[derive(Default)]
 struct Rest {
     tree: Option<Tree>,
+    /// The tree grew under `searchmoves`, so its visits say nothing of the other moves.
+    restricted: bool,
     experience: Experience,
     totals: Totals,
 }
@@ -218,10 +220,11 @@ impl Search {
         let attributes = self.backend.attributes().clone();
         let handicap = Handicap::new(&options);
         // Nodes that were searched for another purpose would count as those asked for now.
-        let may_reuse =
-            handicap.is_none() && options.fixed_nodes <= 0 && request.searchmoves.is_empty();
+        let restricted = !request.searchmoves.is_empty();
+        let limited = restricted || handicap.is_some() || options.fixed_nodes > 0;
         let (tree, experience, last_visits) = {
             let mut rest = self.rest.lock();
+            let may_reuse = !limited && !rest.restricted;
             let tree = rest.tree.take();
             let last_visits = tree
                 .as_ref()
@@ -323,6 +326,7 @@ impl Search {
             experience.note_speed(totals.playouts, request.received.elapsed());
             *rest.lock() = Rest {
                 tree: sound.then_some(shared.tree),
+                restricted,
                 experience,
                 totals,
             };

@@ -5,7 +5,7 @@ use rand::{Rng, SeedableRng};
 
 use super::Sample;
 use super::config::DataConfig;
-use crate::encode::{HistoryFill, SquareTokens, TOKENS_ROW, square_policy_output};
+use crate::encode::{SquareTokens, TOKENS_ROW, square_policy_output};
 use crate::eval::Wdl;
 
 /// A minibatch of B positions with at most M legal moves each.
@@ -50,8 +50,7 @@ impl Batch {
             let mirrored = random.random::<bool>()
                 && mirror_seed.is_some()
                 && position.castles().castling_rights().is_empty();
-            let tokens =
-                SquareTokens::encode(HistoryFill::FenOnly, position, |back| sample.history(back));
+            let tokens = SquareTokens::encode(position, |back| sample.history(back));
             match mirrored {
                 true => tokens.mirrored().write(row),
                 false => tokens.write(row),

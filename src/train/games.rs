@@ -1,20 +1,18 @@
 //! Games as rows of tokens for a GPT: read from PGN or lists of UCI moves, filtered, held out for validation,
 //! shuffled and padded. Knows no tensor and no network.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
-use flate2::bufread::MultiGzDecoder;
+use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
-use rand::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
 
 use super::TrainError;
 use super::config::DataConfig;
-use super::reader::{FileState, ReaderState, mix};
-use crate::chess::{Game, GameResult, PgnError, PgnGame, Position, pgn};
+use super::reader::{FileState, ReaderState, choose, mix};
+use crate::chess::{Game, GameResult, PgnError, PgnGame, Position, open_maybe_packed, pgn};
 use crate::encode::game_tokens::{EOS, PAD, PROMPT, row_of};
 
 /// One game: `<bos> <wR> <bR> move move … <eos>`.
@@ -106,29 +104,13 @@ impl GameBatch {
     }
 }
 
-/// Opens a text file that may be packed by gzip or zstd.
-fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
-    let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
-    let begins = |file: &mut BufReader<File>, magic: &[u8]| {
-        Ok::<_, io::Error>(file.fill_buf()?.starts_with(magic))
-    };
-    if begins(&mut file, &[0x1f, 0x8b])? {
-        return Ok(Box::new(BufReader::new(MultiGzDecoder::new(file))));
-    }
-    if begins(&mut file, &[0x28, 0xb5, 0x2f, 0xfd])? {
-        let unpacked = zstd::Decoder::with_buffer(file)?;
-        return Ok(Box::new(BufReader::new(unpacked)));
-    }
-    Ok(Box::new(file))
-}
-
 /// Reads a file of games, PGN or one game a line in UCI moves from the start position.
 ///
 /// # Errors
 /// When it cannot be read, or nothing of it passes.
 pub fn read(path: &Path, data: &DataConfig, share: Share) -> Result<GameFile, TrainError> {
     let failed = |e| TrainError::io("read", path, e);
-    let mut text = open(path).map_err(failed)?;
+    let mut text = open_maybe_packed(path).map_err(failed)?;
     let begin: Vec<u8> = text
         .fill_buf()
         .map_err(failed)?
@@ -295,18 +277,9 @@ impl GameReader {
     /// The next games as a minibatch.
     pub fn next(&mut self, count: usize, context: usize) -> GameBatch {
         let mut random = StdRng::seed_from_u64(mix(self.seed, self.positions));
-        let total: f64 = self.weights.iter().sum();
         let mut chosen: Vec<(usize, u32)> = Vec::with_capacity(count);
         for _ in 0..count {
-            let mut at = random.random::<f64>() * total;
-            let mut file = 0;
-            for (index, weight) in self.weights.iter().enumerate() {
-                file = index;
-                at -= weight;
-                if at < 0.0 {
-                    break;
-                }
-            }
+            let file = choose(&self.weights, &mut random);
             chosen.push((file, self.step(file)));
         }
         let rows: Vec<&[u16]> = chosen

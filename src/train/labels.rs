@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use super::{GameRecord, Ply, PolicyLabel, Source, TrainError, WdlLabel};
-use crate::chess::{GameResult, Move, Position, open_maybe_gz};
+use crate::chess::{GameResult, Move, Position, open_maybe_packed};
 
 const GAME_LINE: &str = "'G <fen>'";
 const PLY_LINE: &str = "'<move> <W> <D> <L> [<move>:<cp> …]' or 'R <result>'";
@@ -33,7 +33,7 @@ impl LabelReader {
     /// When it cannot be read.
     pub fn open(path: impl AsRef<Path>) -> Result<LabelReader, TrainError> {
         let path = path.as_ref();
-        let input = open_maybe_gz(path).map_err(|e| TrainError::io("read", path, e))?;
+        let input = open_maybe_packed(path).map_err(|e| TrainError::io("read", path, e))?;
         Ok(LabelReader::new(path, input))
     }
 

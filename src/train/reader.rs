@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use super::chunk::ChunkFile;
-use super::{Sample, TrainError};
+use super::{Sample, TrainError, TrainingGame};
 
 /// Where a reader stands, per file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,10 +65,7 @@ impl Reader {
         for (index, (path, _)) in files.iter().enumerate() {
             let file = ChunkFile::open(path)?;
             if file.positions() == 0 {
-                return Err(TrainError::Config {
-                    path: path.as_ref().to_owned(),
-                    why: "it has no labelled positions".to_owned(),
-                });
+                return Err(no_positions(path.as_ref()));
             }
             readers.push(FileReader {
                 file,
@@ -100,18 +97,9 @@ impl Reader {
     /// A chunk that cannot be read.
     pub fn next(&mut self, count: usize) -> Result<Vec<Sample>, TrainError> {
         let mut random = StdRng::seed_from_u64(mix(self.seed, self.positions));
-        let total: f64 = self.weights.iter().sum();
         let mut samples = Vec::with_capacity(count);
         for _ in 0..count {
-            let mut at = random.random::<f64>() * total;
-            let mut chosen = 0;
-            for (index, weight) in self.weights.iter().enumerate() {
-                chosen = index;
-                at -= weight;
-                if at < 0.0 {
-                    break;
-                }
-            }
+            let chosen = choose(&self.weights, &mut random);
             if let Some(file) = self.files.get_mut(chosen) {
                 samples.push(file.next()?);
             }
@@ -167,6 +155,45 @@ impl FileReader {
         let seed = mix(mix(self.seed, epoch), group + 1);
         samples.shuffle(&mut StdRng::seed_from_u64(seed));
         Ok(samples)
+    }
+}
+
+/// Which of several sources comes next, by weight.
+pub fn choose(weights: &[f64], random: &mut StdRng) -> usize {
+    let mut at = random.random::<f64>() * weights.iter().sum::<f64>();
+    let before = weights.iter().position(|weight| {
+        at -= weight;
+        at < 0.0
+    });
+    before.unwrap_or(weights.len().saturating_sub(1))
+}
+
+/// At most `count` positions of a file, at even distances.
+///
+/// # Errors
+/// A chunk that cannot be read, or no position at all.
+pub fn spread(path: &Path, count: usize) -> Result<Vec<Sample>, TrainError> {
+    let file = ChunkFile::open(path)?;
+    let step = (file.positions() as usize / count.max(1)).max(1);
+    let (mut samples, mut seen) = (Vec::new(), 0_usize);
+    for chunk in 0..file.chunks().len() {
+        for sample in file.load(chunk)?.iter().flat_map(TrainingGame::samples) {
+            if seen.is_multiple_of(step) && samples.len() < count {
+                samples.push(sample);
+            }
+            seen += 1;
+        }
+    }
+    match samples.is_empty() {
+        true => Err(no_positions(path)),
+        false => Ok(samples),
+    }
+}
+
+fn no_positions(path: &Path) -> TrainError {
+    TrainError::Config {
+        path: path.to_owned(),
+        why: "it has no labelled positions".to_owned(),
     }
 }
 

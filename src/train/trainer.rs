@@ -18,12 +18,11 @@ use tch::Tensor;
 use super::adamw::{AdamW, Rule, StepSettings};
 use super::batch::Batch;
 use super::checkpoint::{self, Progress, Validation};
-use super::chunk::ChunkFile;
 use super::config::{Optimizer, TrainConfig};
 use super::games::{self, GameBatch, GameReader, Share};
 use super::gradient::{LossWeights, Sums, Workers};
 use super::kind::{AnyBatch, ModelConfig};
-use super::reader::{Reader, ReaderState, mix};
+use super::reader::{Reader, ReaderState, mix, spread};
 use super::report::write_report;
 use super::{Sample, TrainError};
 use crate::model::transformer::piece_reaches;
@@ -473,26 +472,7 @@ fn validation_games(config: &TrainConfig, context: usize) -> Result<Vec<AnyBatch
 
 /// The validation file's positions at even distances, as minibatches.
 fn validation_positions(config: &TrainConfig) -> Result<Vec<AnyBatch>, TrainError> {
-    let file = ChunkFile::open(&config.data.validation)?;
-    let step = (file.positions() as usize / config.data.validation_positions).max(1);
-    let mut samples = Vec::new();
-    let mut count = 0;
-    for chunk in 0..file.chunks().len() {
-        for game in file.load(chunk)? {
-            for sample in game.samples() {
-                if count % step == 0 && samples.len() < config.data.validation_positions {
-                    samples.push(sample);
-                }
-                count += 1;
-            }
-        }
-    }
-    if samples.is_empty() {
-        return Err(TrainError::Config {
-            path: config.data.validation.clone(),
-            why: "it has no labelled positions".to_owned(),
-        });
-    }
+    let samples = spread(&config.data.validation, config.data.validation_positions)?;
     let mut data = config.data.clone();
     // The teacher's word alone, so that runs with other weights compare.
     data.result_weight = 0.0;

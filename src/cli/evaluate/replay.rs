@@ -17,8 +17,8 @@ use crate::model::weight_file::{WeightFile, write};
 use crate::model::{ModelOptions, TransformerBackend};
 use crate::options::Options;
 use crate::train::checkpoint::{self, Validation};
-use crate::train::chunk::ChunkFile;
 use crate::train::kind::ModelConfig;
+use crate::train::reader::spread;
 use crate::train::{Sample, trainer};
 
 /// Positions that the legality is measured on.
@@ -143,20 +143,8 @@ fn legality(
     validation: &Path,
     options: &Options,
 ) -> Result<f64> {
-    let chunks = ChunkFile::open(validation)?;
-    let step = (chunks.positions() as usize / POSITIONS).max(1);
-    let mut leaves: Vec<Leaf> = Vec::new();
-    let mut count = 0_usize;
-    for chunk in 0..chunks.chunks().len() {
-        for game in chunks.load(chunk)? {
-            for sample in game.samples() {
-                if count.is_multiple_of(step) && leaves.len() < POSITIONS {
-                    leaves.push(Sample::leaf(&sample));
-                }
-                count += 1;
-            }
-        }
-    }
+    let samples = spread(validation, POSITIONS)?;
+    let leaves: Vec<Leaf> = samples.iter().map(Sample::leaf).collect();
     let backend = TransformerBackend::new(file, &ModelOptions::new(options)?)?;
     let mut evaluator: Box<dyn Evaluator> = backend.evaluator()?;
     let (mut legal, mut all) = (0_usize, 0_usize);
@@ -175,10 +163,7 @@ fn legality(
             legal += usize::from(best.is_some_and(|output| policy.legal.contains(&output)));
         }
     }
-    match all {
-        0 => bail!("{} has no labelled positions", validation.display()),
-        _ => Ok(legal as f64 / all as f64),
-    }
+    Ok(legal as f64 / all as f64)
 }
 
 /// A short ladder, played by this program's own evaluation; its answers are kept beside the run.

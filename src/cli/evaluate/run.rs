@@ -15,6 +15,7 @@ use crate::cli::contestant;
 use crate::cli::interrupt::on_interrupt;
 use crate::cli::stdout;
 use crate::client::{EngineConfig, Limits};
+use crate::engine::NETWORK_KEYS;
 use crate::measure::adjudication::{DrawRule, ResignRule};
 use crate::measure::book::{Book, Order};
 use crate::measure::evaluate::desk::{Clock, Desk, Sampling, Told};
@@ -290,6 +291,8 @@ fn named(args: &RunArgs, options: &Options) -> Vec<Named> {
 fn network(options: &Options, ladder_nodes: u64) -> Result<Subject> {
     let source = model::Source::of_options(options)
         .ok_or_else(|| anyhow!("no network: name one with --weights or --network"))?;
+    // Before its bytes are taken: it refuses what is no file, or no network.
+    let backend = model::load_backend(&source, &ModelOptions::new(options)?)?;
     let (bytes, path) = match &source {
         model::Source::File(path) => {
             let bytes =
@@ -302,7 +305,6 @@ fn network(options: &Options, ladder_nodes: u64) -> Result<Subject> {
             (bytes, None)
         }
     };
-    let backend = model::load_backend(&source, &ModelOptions::new(options)?)?;
     let attributes = backend.attributes();
     let policy_settings = format!(
         "{} policy={} value={} fill={}",
@@ -495,22 +497,15 @@ fn uci_options(options: &Options) -> Vec<(String, String)> {
 
 /// The options that are not at their defaults, but for those that say where a network is or how fast it runs.
 fn changed(options: &Options) -> String {
-    const ELSEWHERE: [&str; 10] = [
-        "weights",
-        "backend",
-        "device",
-        "precision",
-        "policy_head",
-        "value_head",
-        "history_fill",
-        "threads",
-        "hash",
-        "log_file",
-    ];
+    // The network's own settings have a place of their own in the keys; a minibatch's size changes a search.
+    let elsewhere = |key: &str| {
+        NETWORK_KEYS.contains(&key) && key != "minibatch_size"
+            || ["hash", "log_file"].contains(&key)
+    };
     let default = Options::default();
     TABLE
         .iter()
-        .filter(|spec| !ELSEWHERE.contains(&spec.key))
+        .filter(|spec| !elsewhere(spec.key))
         .filter(|spec| spec.get(options) != spec.get(&default))
         .map(|spec| format!(" {}={}", spec.flag(), spec.get(options)))
         .collect()

@@ -1,6 +1,7 @@
 //! The report as one HTML page with plots: nothing is fetched, it follows light and dark, and it fits a phone.
 //! Formats; computes nothing but the intervals that the plots show.
 
+use crate::measure::page::page;
 use crate::measure::stats::score_of_elo;
 
 use super::ladder::Ladder;
@@ -12,29 +13,20 @@ use super::results::{Rate, Results, Row};
 use super::suites::{Scored, SuiteResult};
 
 const STYLE: &str = "\
-:root{color-scheme:light dark;--page:#fbfaf7;--ink:#1d2326;--soft:#5b656a;--line:#d9d6cc;--a:#1f6f8b;--b:#c9772b;--mark:#1d2326}
-@media(prefers-color-scheme:dark){:root{--page:#15191b;--ink:#e8e6df;--soft:#9aa5a9;--line:#343b3e;--a:#5bb3cf;--b:#e6a15c;--mark:#e8e6df}}
-*{box-sizing:border-box}
-body{margin:0 auto;max-width:62rem;padding:1rem;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
-h1{font-size:1.6rem;margin:.5rem 0}h2{font-size:1.3rem;margin:2rem 0 .5rem;border-top:1px solid var(--line);padding-top:1rem}
-h3{font-size:1rem;margin:0 0 .4rem}p,li{color:var(--soft)}code{font-size:.85em}
-.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums;overflow-wrap:normal}
-th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);text-align:right;vertical-align:top}
+h2{font-size:1.3rem;margin:2rem 0 .5rem;border-top:1px solid var(--line);padding-top:1rem}
+h3{font-size:1rem;margin:0 0 .4rem}code{font-size:.85em}
 th:first-child,td:first-child{text-align:left}
 .plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,26rem),1fr));gap:1.5rem}
-figure{margin:0;min-width:0}svg{display:block;width:100%;height:auto}
+figure{margin:0;min-width:0}
 svg text{font:13px system-ui,sans-serif;fill:var(--soft)}
 .grid{stroke:var(--line);stroke-width:1}.s0{fill:var(--a)}.s1{fill:var(--b)}
-.whisker{stroke:var(--mark);stroke-width:1.5;fill:none}.curve{stroke:var(--b);stroke-width:2;fill:none}
+.whisker{stroke:var(--ink);stroke-width:1.5;fill:none}.curve{stroke:var(--b);stroke-width:2;fill:none}
 ";
 
 /// The whole of `report.html`.
 pub fn report(results: &Results) -> String {
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-         <title>Simurgh evaluation</title><style>\n{STYLE}</style></head><body>\n\
-         <h1>Evaluation</h1>\n<p>Suite <code>{}</code>, {} UTC, Simurgh {}. Policy moves are sampled at temperature {}, \
+    let mut body = format!(
+        "<p>Suite <code>{}</code>, {} UTC, Simurgh {}. Policy moves are sampled at temperature {}, \
          top-k {}; searches take {} nodes a move. Bars and points carry their 95 % intervals.</p>\n",
         escape(&results.suite),
         escape(&results.date),
@@ -43,12 +35,11 @@ pub fn report(results: &Results) -> String {
         results.sampling.top_k,
         results.nodes
     );
-    page.push_str(&headline(results));
+    body.push_str(&headline(results));
     for row in &results.rows {
-        page.push_str(&section(row));
+        body.push_str(&section(row));
     }
-    page.push_str("</body></html>\n");
-    page
+    page("Simurgh evaluation", STYLE, &body)
 }
 
 fn headline(results: &Results) -> String {

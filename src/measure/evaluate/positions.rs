@@ -115,7 +115,8 @@ fn keep_first(drawn: &mut Vec<(u64, Sample)>, count: usize) {
 pub fn games(
     path: &Path,
 ) -> Result<impl Iterator<Item = Result<PgnGame, PgnError>>, EvaluateError> {
-    let reader = chess::open_maybe_gz(path).map_err(|source| EvaluateError::read(path, source))?;
+    let reader =
+        chess::open_maybe_packed(path).map_err(|source| EvaluateError::read(path, source))?;
     Ok(pgn::read(reader))
 }
 

@@ -99,7 +99,7 @@ pub fn read(path: &Path) -> Result<Vec<Puzzle>, EvaluateError> {
         error,
     };
     let read_error = |source| EvaluateError::read(path, source);
-    let reader = chess::open_maybe_gz(path).map_err(read_error)?;
+    let reader = chess::open_maybe_packed(path).map_err(read_error)?;
     let mut puzzles = Vec::new();
     let mut columns: Option<Columns> = None;
     for (index, line) in reader.lines().enumerate() {

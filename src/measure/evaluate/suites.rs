@@ -66,7 +66,7 @@ pub struct Scored {
 /// # Errors
 /// When the file cannot be read.
 pub fn read(path: &Path) -> Result<EpdSuite, EvaluateError> {
-    let reader = chess::open_maybe_gz(path).map_err(|e| EvaluateError::read(path, e))?;
+    let reader = chess::open_maybe_packed(path).map_err(|e| EvaluateError::read(path, e))?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let mut suite = EpdSuite {
         name: stem.trim_end_matches(".epd").to_owned(),

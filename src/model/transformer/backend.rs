@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tch::{Device, Kind, Tensor};
 
 use super::{CpuTransformer, Transformer, TransformerFile};
-use crate::encode::{HistoryFill, SQUARE_POLICY, SquareTokens, TOKENS_ROW, square_policy_output};
+use crate::encode::{SQUARE_POLICY, SquareTokens, TOKENS_ROW, square_policy_output};
 use crate::eval::{
     Attributes, Backend, EvalError, EvalParams, Evaluation, Evaluator, Leaf, OpenPolicy, Policy,
     Wdl,
@@ -20,7 +20,6 @@ use crate::model::{ModelError, ModelOptions, Precision};
 pub struct TransformerBackend {
     attributes: Attributes,
     network: Network,
-    history_fill: HistoryFill,
 }
 
 /// Where the numbers are.
@@ -102,7 +101,6 @@ impl TransformerBackend {
         let backend = |network| TransformerBackend {
             attributes,
             network,
-            history_fill: options.history_fill,
         };
         if (device, precision) == (Device::Cpu, Precision::Fp32)
             && let Some(network) = CpuTransformer::new(&file.config, &file.tensors)
@@ -126,7 +124,6 @@ impl Backend for TransformerBackend {
     fn evaluator(&self) -> Result<Box<dyn Evaluator>, EvalError> {
         let reader = Reader {
             name: self.attributes.name.clone(),
-            history_fill: self.history_fill,
         };
         let (tensors, config, place) = match &self.network {
             Network::Cpu(network) => {
@@ -159,13 +156,12 @@ impl Backend for TransformerBackend {
 /// What turns leaves into tokens and outputs into evaluations.
 struct Reader {
     name: String,
-    history_fill: HistoryFill,
 }
 
 impl Reader {
     fn tokens(&self, leaf: &Leaf) -> SquareTokens {
         let history = leaf.history();
-        SquareTokens::encode(self.history_fill, &leaf.position, |back| history.get(back))
+        SquareTokens::encode(&leaf.position, |back| history.get(back))
     }
 
     /// Logits of the legal moves and of win, draw and loss.

@@ -143,14 +143,7 @@ impl CpuTransformer {
         let d = network.width;
         if let Some(norm) = &network.last_norm {
             let stream = &mut scratch.stream.as_mut_slice()[..64 * d];
-            isa.run(Normalize {
-                stream,
-                branch: None,
-                alpha: 1.0,
-                norm,
-                width: d,
-                to: None,
-            });
+            isa.run(Normalize::alone(stream, norm, d));
         }
         logits.clear();
         network.policy(isa, scratch, outputs, logits);
@@ -351,14 +344,7 @@ impl Network {
             }
         }
         if let Some(norm) = &self.embed_norm {
-            isa.run(Normalize {
-                stream,
-                branch: None,
-                alpha: 1.0,
-                norm,
-                width: d,
-                to: None,
-            });
+            isa.run(Normalize::alone(stream, norm, d));
         }
     }
 
@@ -389,12 +375,8 @@ impl Network {
             };
             if pre {
                 isa.run(Normalize {
-                    stream: &mut *stream,
-                    branch: None,
-                    alpha: 1.0,
-                    norm,
-                    width: d,
                     to: Some(&mut *normed),
+                    ..Normalize::alone(stream, norm, d)
                 });
             }
             let input: &[f32] = if pre { normed } else { stream };
@@ -422,12 +404,9 @@ impl Network {
                 }
             } else {
                 isa.run(Normalize {
-                    stream: &mut *stream,
                     branch: Some(&*branch),
                     alpha: self.alpha,
-                    norm,
-                    width: d,
-                    to: None,
+                    ..Normalize::alone(stream, norm, d)
                 });
             }
         }
@@ -513,7 +492,7 @@ mod tests {
 
     use super::*;
     use crate::chess::Position;
-    use crate::encode::{HistoryFill, SQUARE_POLICY, TOKENS_ROW};
+    use crate::encode::{SQUARE_POLICY, TOKENS_ROW};
     use crate::model::transformer::{SmolgenConfig, Transformer};
     use crate::model::weight_file::NetworkConfig;
 
@@ -561,7 +540,7 @@ mod tests {
             "7r/2k5/8/3n4/8/1P6/5K2/8 b - - 3 40",
         ] {
             let (position, _) = Position::from_fen(fen).unwrap();
-            let tokens = SquareTokens::encode(HistoryFill::Always, &position, |_| None);
+            let tokens = SquareTokens::encode(&position, |_| None);
             let mut row = [0.0; TOKENS_ROW];
             tokens.write(&mut row);
             let wanted = torch

@@ -22,6 +22,20 @@ pub(super) struct Normalize<'a> {
     pub(super) to: Option<&'a mut [f32]>,
 }
 
+impl<'a> Normalize<'a> {
+    /// norm(x), in place.
+    pub(super) fn alone(stream: &'a mut [f32], norm: &'a Norm, width: usize) -> Normalize<'a> {
+        Normalize {
+            stream,
+            branch: None,
+            alpha: 1.0,
+            norm,
+            width,
+            to: None,
+        }
+    }
+}
+
 impl Kernel for Normalize<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self, l: L) {

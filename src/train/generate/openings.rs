@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
 use super::play::ending;
-use crate::chess::{Board, Color, Game, Move, Position, Role, Square, epd, open_maybe_gz, pgn};
+use crate::chess::{Board, Color, Game, Move, Position, Role, Square, epd, open_maybe_packed, pgn};
 use crate::train::TrainError;
 
 /// How often a game's opening is drawn before it is given up.
@@ -136,7 +136,7 @@ fn read(path: &Path) -> Result<Vec<(Position, Vec<Move>)>, TrainError> {
         path: path.to_owned(),
         why,
     };
-    let mut file = open_maybe_gz(path).map_err(|e| TrainError::io("read", path, e))?;
+    let mut file = open_maybe_packed(path).map_err(|e| TrainError::io("read", path, e))?;
     let name = path.to_string_lossy().to_ascii_lowercase();
     let is_pgn = match (name.contains(".pgn"), name.contains(".epd")) {
         (true, false) => true,

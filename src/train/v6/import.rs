@@ -10,7 +10,7 @@ use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use super::{BLACK, MIRROR_FILES, MIRROR_RANKS, REFLECT, V6_BYTES, V6Record};
-use crate::chess::{Board, Color, GameResult, Move, Position, Role, Square, open_maybe_gz};
+use crate::chess::{Board, Color, GameResult, Move, Position, Role, Square, open_maybe_packed};
 use crate::encode::{InputFormat, Turn, move_index};
 use crate::train::{GameRecord, Ply, PolicyLabel, Source, TrainError, WdlLabel};
 
@@ -214,7 +214,7 @@ impl V6Reader {
     /// When it cannot be read.
     pub fn open(path: impl AsRef<Path>) -> Result<V6Reader, TrainError> {
         let path = path.as_ref();
-        let input = open_maybe_gz(path).map_err(|e| TrainError::io("read", path, e))?;
+        let input = open_maybe_packed(path).map_err(|e| TrainError::io("read", path, e))?;
         Ok(V6Reader {
             path: path.to_owned(),
             input,
