@@ -364,14 +364,7 @@ fn a_search_that_is_stopped_at_once_has_looked_once() {
         for _ in 0..20 {
             bed.search.clear();
             let root = game("", "e2e4");
-            let (handle, events) = bed.start(
-                &root,
-                Limits {
-                    infinite: true,
-                    ..Limits::default()
-                },
-                false,
-            );
+            let (handle, events) = bed.start(&root, Limits::default(), false);
             handle.stop();
             handle.join();
             bed.heard(&root, &events);
@@ -404,17 +397,12 @@ fn nodes_of_another_search_do_not_count_where_moves_or_strength_are_limited() {
         .filter(|(_, n, _)| *n > 0)
         .count();
     assert!(looked_at > 4, "{looked_at}");
-    for weaken in [
-        |o: &mut Options| o.fixed_nodes = 1,
-        |o: &mut Options| {
-            o.fixed_nodes = 0;
-            o.uci_limit_strength = true;
-            o.uci_elo = 800;
-        },
-    ] {
+    for (fixed_nodes, uci_limit_strength) in [(1, false), (0, true)] {
         bed.options = options();
         bed.go(&root, Limits::nodes(2000));
-        weaken(&mut bed.options);
+        (bed.options.fixed_nodes, bed.options.uci_limit_strength) =
+            (fixed_nodes, uci_limit_strength);
+        bed.options.uci_elo = 800;
         bed.go(&root, Limits::nodes(2000));
         assert!(visits(&bed) < 500, "{}", visits(&bed));
     }

@@ -172,7 +172,7 @@ mod tests {
         // A ply ago it stood on its square.
         assert_eq!((at(36, 18), at(52, 18)), (0.0, 1.0));
         // Before the start position, the start position.
-        assert_eq!((at(12, 24), at(52, 90)), (0.0, 1.0));
+        assert_eq!((at(12, 24), at(52, 90)), (1.0, 1.0));
         assert_eq!(
             (at(0, 104), at(7, 105), at(56, 106), at(63, 107)),
             (1.0, 1.0, 1.0, 1.0)
